@@ -30,6 +30,12 @@ struct ky_command {
 int ky_cmd_info(int argc, char **argv);
 int ky_cmd_events(int argc, char **argv);
 int ky_cmd_report(int argc, char **argv);
+int ky_cmd_why(int argc, char **argv);
+int ky_cmd_task(int argc, char **argv);
+int ky_cmd_view(int argc, char **argv);
+int ky_cmd_query(int argc, char **argv);
+int ky_cmd_check(int argc, char **argv);
+int ky_cmd_diff(int argc, char **argv);
 int ky_cmd_export(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
 int ky_cmd_symbolize(int argc, char **argv);

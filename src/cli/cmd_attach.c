@@ -7,9 +7,12 @@
 #include <base/alloc.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
+#include <edit/ring_tail.h>
+#include <ring/ring_drainer.h>
+#include <ring/ring_view.h>
 #include <ring/ring_finder.h>
 #include <session/run_environment.h>
-#include <session/run_probes.h>
+#include <session/run_samplers.h>
 #include <cli/run_options.h>
 #include <session/run_rings.h>
 #include <agent/unwind_tables.h>
@@ -34,12 +37,18 @@ struct attachment {
 	struct ky_process process;
 	struct ky_attach_request request;
 	struct ky_attach_answer answer;
-	struct ky_run_probes *probes; /* NULL: none from outside */
-	bool is_staying;              /* this process drains or watches until the end */
-	bool is_json;
+	struct ky_run_samplers *samplers; /* NULL: none external */
+	bool is_staying;                  /* this process drains or watches until the end */
+	bool is_json, is_taken_over;
+	char taken_directory[KY_DRAINED_PATH_BYTES]; /* where its trace is */
 	char library[KY_MODULE_PATH_BYTES], ring_directory[256];
-	char seen_directory[320]; /* the same one, as it is reached from here */
+	char seen_directory[KY_FOUND_PATH_BYTES]; /* the same one, as it is reached from here */
 	char why[KY_ATTACH_WHY_BYTES];
+	/* of a ring that is taken over */
+	struct ky_open_ring ring;
+	struct ky_ring_tail tail;
+	char ring_why[KY_FOUND_WHY_BYTES];
+	bool samples_itself;
 };
 
 static volatile sig_atomic_t is_interrupted;
@@ -194,6 +203,7 @@ static void say_attached_json(const struct attachment *attachment, unsigned long
 		     attachment->options.session.agent.is_flight ? "flight" : "stream");
 	ky_json_text(&out, "ring", found.path);
 	ky_json_flag(&out, "is_staying", attachment->is_staying);
+	ky_json_flag(&out, "is_taken_over", attachment->is_taken_over);
 	print_json(&out);
 }
 
@@ -202,13 +212,21 @@ static void say_attached(const struct attachment *attachment)
 	const char *at = strstr(attachment->answer.text, "tables=");
 	unsigned long tables = at ? strtoul(at + 7, NULL, 10) : 0;
 
-	if (attachment->is_json)
+	if (attachment->is_json) {
 		say_attached_json(attachment, tables);
+		(void)fflush(stdout); /* this process may stay for long */
+	}
 	if (attachment->options.session.is_quiet || attachment->is_json)
 		return;
-	(void)printf("process %u is recorded: %lu task types; a thread was borrowed for %" PRIu64
-		     " us\n",
-		     attachment->pid, tables, attachment->answer.stopped_ns / 1000);
+	if (attachment->is_taken_over)
+		(void)printf("process %u: its ring is drained again; what came before is in %s\n",
+			     attachment->pid,
+			     attachment->tail.path[0] ? attachment->tail.path : "no trace");
+	else
+		(void)printf(
+			"process %u is recorded: %lu task types; a thread was borrowed for %" PRIu64
+			" us\n",
+			attachment->pid, tables, attachment->answer.stopped_ns / 1000);
 	if (!attachment->is_staying)
 		(void)printf("`kymo dump %u` makes a trace of the last minutes, `kymo detach %u` "
 			     "ends it\n",
@@ -239,10 +257,11 @@ static void start_sampling(struct attachment *attachment)
 			options->agent.sampling.source == KY_SAMPLING_TIMERS;
 
 	take_descriptors();
-	if (is_external && ky_run_probes_open(&attachment->probes, &options->agent.sampling) == 0 &&
-	    ky_run_probes_attach(attachment->probes, attachment->pid) == 0)
+	if (is_external &&
+	    ky_run_samplers_open(&attachment->samplers, &options->agent.sampling) == 0 &&
+	    ky_run_samplers_attach(attachment->samplers, attachment->pid) == 0)
 		return;
-	/* A signal handler in somebody's process is something that he asks for. */
+	/* A signal handler in another's process takes an explicit request. */
 	if (is_asked && options->agent.sampling.source != KY_SAMPLING_PERF)
 		attachment->request.sample_hz = options->agent.sampling.hz;
 }
@@ -263,7 +282,7 @@ static int make_tables(void *ctx)
 		return -errno;
 	ky_unwind_tables_init(&tables, fd, (const void *)ring->image);
 	tables.pid = ring->pid;
-	probe = ky_unwind_tables_open(&tables);
+	probe = ky_unwind_tables_probe(&tables);
 	(void)ky_probes_step(&probe, 1, &moment);
 	ky_probes_close(&probe, 1);
 	close(fd);
@@ -306,7 +325,7 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-/* It has one library more than when we looked. */
+/* It has one library more than when it was read. */
 static int stop_streaming(struct attachment *attachment)
 {
 	int status;
@@ -327,7 +346,18 @@ static void say_trace_json(const struct attachment *attachment, const struct ky_
 	ky_json_number(&out, "events", totals->event_count);
 	ky_json_number(&out, "records_lost", totals->lost_count);
 	ky_json_number(&out, "dropped", totals->dropped_count);
+	ky_json_number(&out, "samples_lost", totals->sample_lost_count);
 	print_json(&out);
+}
+
+static void say_trace(const struct ky_run_totals *totals)
+{
+	(void)printf("trace: %s (%" PRIu64 " events, %" PRIu64 " records lost, %" PRIu64 " dropped",
+		     totals->trace_path, totals->event_count, totals->lost_count,
+		     totals->dropped_count);
+	if (totals->sample_lost_count)
+		(void)printf(", %" PRIu64 " samples lost", totals->sample_lost_count);
+	(void)printf(")\n");
 }
 
 /* Until its ring is closed, by its end or by a detach. Returns the exit status. */
@@ -358,10 +388,7 @@ static int drain(struct attachment *attachment, struct ky_run_rings *rings)
 	if (attachment->is_json)
 		say_trace_json(attachment, &totals);
 	else if (!attachment->options.session.is_quiet)
-		(void)printf("trace: %s (%" PRIu64 " events, %" PRIu64 " records lost, %" PRIu64
-			     " dropped)\n",
-			     totals.trace_path, totals.event_count, totals.lost_count,
-			     totals.dropped_count);
+		say_trace(&totals);
 	return totals.error ? KY_EXIT_TROUBLE : status;
 }
 
@@ -375,8 +402,8 @@ static int stay(struct attachment *attachment)
 		ky_cli_error("no memory");
 		return status;
 	}
-	if (attachment->probes)
-		ky_run_rings_probe(rings, attachment->probes);
+	if (attachment->samplers)
+		ky_run_rings_sample(rings, attachment->samplers);
 	catch_signals();
 	status = ask(attachment, KYMO_ATTACH_START);
 	if (status == KY_EXIT_OK) {
@@ -387,17 +414,135 @@ static int stay(struct attachment *attachment)
 	return status;
 }
 
+/* ---- a ring whose recorder process died ---- */
+
+static int read_ring(void *ctx)
+{
+	struct attachment *attachment = ctx;
+	struct ky_sample_ring samples;
+	struct ky_ring_view view;
+
+	ky_ring_progress_read(&attachment->tail, &attachment->ring);
+	if (ky_ring_view_init(&view, attachment->ring.image, attachment->ring.image_bytes) == 0 &&
+	    ky_ring_view_samples(&view, KY_SAMPLES_CPU, &samples))
+		attachment->samples_itself = atomic_load_explicit(&samples.head->source,
+								  memory_order_relaxed) >>
+						     KY_SOURCE_TIMER &
+					     1u;
+	return 0;
+}
+
+/* Leaves why not in attachment->why. */
+static bool is_abandoned(struct attachment *attachment, const struct ky_found_ring *found)
+{
+	struct ky_ring_drainer drainer;
+
+	ky_ring_drainer_find(&drainer, found, &attachment->ring);
+	if (drainer.is_own || drainer.is_claimed || drainer.holder) {
+		snprintf(attachment->why, sizeof(attachment->why),
+			 "is recorded already%s; `kymo set %u` changes how",
+			 drainer.is_own ? ", by itself" : "", attachment->pid);
+		return false;
+	}
+	if (!attachment->options.has_mode)
+		attachment->options.session.agent.is_flight = found->mode == KY_RING_MODE_FLIGHT;
+	attachment->is_staying = !attachment->options.session.agent.is_flight ||
+				 attachment->options.session.agent.triggers.rule_count > 0;
+	if (!attachment->is_staying)
+		snprintf(attachment->why, sizeof(attachment->why),
+			 "is recorded already, in flight mode: `kymo dump %u` makes a trace of it",
+			 attachment->pid);
+	return attachment->is_staying;
+}
+
+/* DIR/SERVICE/RUN, which the trace continues in, unless -o names another. */
+static void find_trace(struct attachment *attachment)
+{
+	struct ky_output_options *output = &attachment->options.session.agent.output;
+	char *directory = attachment->taken_directory, *run, *service;
+	struct stat about;
+
+	if (strcmp(output->directory, KY_RUN_DIRECTORY) != 0 ||
+	    stat(attachment->tail.path, &about) != 0 || !S_ISDIR(about.st_mode))
+		return;
+	snprintf(directory, sizeof(attachment->taken_directory), "%s", attachment->tail.path);
+	run = strrchr(directory, '/');
+	*run = '\0';
+	service = strrchr(directory, '/');
+	if (service == NULL || service == directory)
+		return;
+	*service = '\0';
+	output->directory = directory;
+	output->service = service + 1;
+}
+
+static void settle(struct ky_ring_tail *tail)
+{
+	ky_ring_tail_settle(tail);
+	(void)ky_ring_tail_trim(tail); /* else a part of a chunk is there twice */
+}
+
+static int drain_again(struct attachment *attachment, const struct ky_found_ring *found)
+{
+	struct ky_run_rings *rings;
+	int status = KY_EXIT_TROUBLE;
+	char *slash;
+
+	find_trace(attachment);
+	snprintf(attachment->seen_directory, sizeof(attachment->seen_directory), "%s", found->path);
+	slash = strrchr(attachment->seen_directory, '/');
+	if (slash)
+		*slash = '\0';
+	attachment->options.session.settle = settle;
+	attachment->is_taken_over = true;
+	ky_process_unlock(&attachment->process); /* a detach may come meanwhile */
+	if (!attachment->samples_itself)
+		start_sampling(attachment);
+	if (ky_run_rings_open(&rings, &attachment->options.session, attachment->seen_directory,
+			      found->session) != 0) {
+		ky_cli_error("no memory");
+		return status;
+	}
+	if (attachment->samplers)
+		ky_run_rings_sample(rings, attachment->samplers);
+	catch_signals();
+	say_attached(attachment);
+	status = drain(attachment, rings);
+	ky_run_rings_close(rings);
+	return status;
+}
+
+static int take_over(struct attachment *attachment)
+{
+	static struct ky_found_ring found;
+	bool is_ours;
+
+	find_ring(attachment, &found);
+	attachment->ring.fd = -1;
+	if (!found.path[0]) {
+		snprintf(attachment->why, sizeof(attachment->why),
+			 "is recorded already, into a ring that cannot be read from here");
+		return trouble(attachment);
+	}
+	if (ky_ring_open(&attachment->ring, &found, false, attachment->ring_why) != 0) {
+		ky_cli_error("%s", attachment->ring_why);
+		return KY_EXIT_TROUBLE;
+	}
+	is_ours = is_abandoned(attachment, &found);
+	if (is_ours)
+		(void)ky_ring_guarded(&attachment->ring, read_ring, attachment);
+	ky_ring_close(&attachment->ring);
+	return is_ours ? drain_again(attachment, &found) : trouble(attachment);
+}
+
 static int attach(struct attachment *attachment)
 {
 	int status = open_process(attachment);
 
 	if (status != KY_EXIT_OK)
 		return status;
-	if (attachment->process.has_ring) {
-		snprintf(attachment->why, sizeof(attachment->why),
-			 "is recorded already; `kymo set %u` changes how", attachment->pid);
-		return trouble(attachment);
-	}
+	if (attachment->process.has_ring)
+		return take_over(attachment);
 	choose_places(attachment);
 	start_sampling(attachment);
 	if (attachment->is_staying)
@@ -421,7 +566,7 @@ int ky_cmd_attach(int argc, char **argv)
 		return status;
 	attachment.is_staying = !options->agent.is_flight || options->agent.triggers.rule_count > 0;
 	status = attach(&attachment);
-	ky_run_probes_close(attachment.probes);
+	ky_run_samplers_close(attachment.samplers);
 	ky_process_close(&attachment.process);
 	return status;
 }

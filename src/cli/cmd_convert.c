@@ -113,7 +113,9 @@ int ky_cmd_convert(int argc, char **argv)
 	rewrite.is_mix = arguments.is_mix;
 	if (ky_traces_code(&arguments.input, ky_rewrite_prepare(&rewrite)))
 		return KY_EXIT_USAGE;
-	code = ky_traces_open(&arguments.input);
+	code = arguments.is_mix ?
+		       ky_traces_open(&arguments.input) :
+		       ky_traces_open_one(&arguments.input, ", or write them all with --mix");
 	if (!code)
 		code = ky_traces_rewrite(&rewrite);
 	ky_progress_quiet();

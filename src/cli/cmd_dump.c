@@ -61,7 +61,7 @@ struct dump_job {
 	uint64_t end_ns; /* now, or where the ring of a dead process ends */
 	char path[KY_DUMP_PATH_BYTES];
 	const char *directory; /* of a file that was not asked for */
-	bool is_drained;       /* somebody writes it to disk as it goes */
+	bool is_drained;       /* a recorder process writes it to disk */
 	bool is_stopped;       /* by us */
 	struct ky_ring_tail tail;
 };
@@ -151,7 +151,7 @@ static void wait_ns(uint64_t ns)
 		;
 }
 
-/* Is somebody still writing into the ring we hold? */
+/* Does a process still write into the ring that is open here? */
 static bool is_recording(const struct dump_job *job)
 {
 	struct ky_ring_query query = job->arguments->query;
@@ -298,10 +298,10 @@ static int choose_file(struct dump_job *job)
 	if (output == NULL || is_directory(output)) {
 		ky_dump_name(job->path, sizeof(job->path), output != NULL ? output : "",
 			     job->found.service, pid, ky_now_ns(CLOCK_REALTIME),
-			     &arguments->compression.stage);
+			     &arguments->compression.compressor);
 	} else {
-		err = ky_dump_choose_stage(output, arguments->compression.is_chosen,
-					   &arguments->compression.stage);
+		err = ky_dump_choose_compressor(output, arguments->compression.is_chosen,
+						&arguments->compression.compressor);
 		(void)snprintf(job->path, sizeof(job->path), "%s", output);
 		job->dump.taken = KY_DUMP_REPLACED;
 	}
@@ -312,7 +312,7 @@ static int choose_file(struct dump_job *job)
 		return KY_EXIT_USAGE;
 	}
 	job->dump.path = job->path;
-	job->dump.stage = arguments->compression.stage;
+	job->dump.compressor = arguments->compression.compressor;
 	return KY_EXIT_OK;
 }
 
@@ -517,7 +517,7 @@ static int dump(struct dump_job *job)
 	return job->arguments->wants_tasks ? say_tasks(job) : KY_EXIT_OK;
 }
 
-/* Without a file that anybody asked for, one that is gone afterwards. */
+/* Without a requested file, one that is removed afterwards. */
 static int show_tasks(struct dump_job *job)
 {
 	const char *base = getenv("TMPDIR");

@@ -40,6 +40,7 @@ struct events_arguments {
 	struct ky_trace_symbols_options symbols;
 	bool has_limit, has_format, is_json, is_stored_order;
 	bool is_named, is_raw; /* --symbols, --no-symbols */
+	bool is_wall;          /* --clock */
 	enum events_format format;
 };
 
@@ -47,6 +48,7 @@ struct event_run {
 	const struct events_arguments *arguments;
 	struct ky_catalog catalog;
 	struct ky_csv_columns columns;
+	struct ky_event_clock clock;
 	struct ky_event_stream *stream;
 	struct ky_trace_symbols symbols; /* table NULL: addresses stay numbers */
 	struct ky_task_polls polls;      /* for --task */
@@ -111,6 +113,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		state->child_inputs[2] = &arguments->filter;
 		state->child_inputs[3] = &arguments->symbols;
 		state->child_inputs[4] = &arguments->is_json;
+		state->child_inputs[5] = &arguments->is_wall;
 		return 0;
 	case 't':
 		if (arguments->type_count == TYPES_MAX)
@@ -143,17 +146,52 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	}
 }
 
-static bool is_match(const char *wanted, const struct ky_shape *shape)
-{
-	size_t count = strlen(wanted);
+/* "PollStart" is what people call PollStartEvent. */
+static const char event_suffix[] = "Event";
+#define SUFFIX_BYTES (sizeof(event_suffix) - 1)
 
-	if (count && wanted[count - 1] == '*')
-		return shape->name_bytes >= count - 1 &&
-		       memcmp(shape->name, wanted, count - 1) == 0;
-	return shape->name_bytes == count && memcmp(shape->name, wanted, count) == 0;
+static bool has_suffix(const struct ky_shape *shape)
+{
+	return shape->name_bytes > SUFFIX_BYTES &&
+	       memcmp(shape->name + shape->name_bytes - SUFFIX_BYTES, event_suffix, SUFFIX_BYTES) ==
+		       0;
 }
 
-/* "PollStart" is what people call PollStartEvent. */
+static bool is_match(const char *wanted, const struct ky_shape *shape, bool is_short)
+{
+	size_t count = strlen(wanted), name_bytes = shape->name_bytes;
+
+	if (is_short && has_suffix(shape))
+		name_bytes -= SUFFIX_BYTES;
+	if (count && wanted[count - 1] == '*')
+		return name_bytes >= count - 1 && memcmp(shape->name, wanted, count - 1) == 0;
+	return name_bytes == count && memcmp(shape->name, wanted, count) == 0;
+}
+
+/* Chooses what is named so. Returns whether there is any. */
+static bool choose(struct event_run *run, const char *wanted, bool is_short)
+{
+	bool is_found = false;
+
+	for (uint32_t i = 0; i < run->catalog.count; i++) {
+		if (!run->catalog.shapes[i].count ||
+		    !is_match(wanted, &run->catalog.shapes[i], is_short))
+			continue;
+		run->is_chosen[i] = true;
+		is_found = true;
+	}
+	return is_found;
+}
+
+/* "PollStart[Event]" */
+static void list_name(struct ky_buf *list, const struct ky_shape *shape)
+{
+	bool is_long = has_suffix(shape);
+
+	ky_out_safe(list, shape->name, shape->name_bytes - (is_long ? SUFFIX_BYTES : 0));
+	ky_out_text(list, is_long ? "[Event]" : "");
+}
+
 static void say_unknown_type(const struct ky_catalog *catalog, const char *wanted)
 {
 	const char **names = ky_alloc(((size_t)catalog->count + 1) * sizeof(*names));
@@ -171,14 +209,15 @@ static void say_unknown_type(const struct ky_catalog *catalog, const char *wante
 			continue;
 		names[count++] = catalog->shapes[i].name;
 		ky_out_text(&list, count > 1 ? ", " : "");
-		ky_out_safe(&list, catalog->shapes[i].name, catalog->shapes[i].name_bytes);
+		list_name(&list, &catalog->shapes[i]);
 	}
 	if (names)
 		nearest = ky_nearest(wanted, names, count);
 	(void)ky_buf_append(&list, "", 1);
-	ky_cli_error("no event in this trace is named '%s'%s%s%s; it has: %s", wanted,
-		     nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "",
-		     list.failed ? "..." : (const char *)list.bytes);
+	ky_cli_error("no event in this trace is named '%s'%s%s%s; it has, with or without what "
+		     "stands in []: %s",
+		     wanted, nearest ? "; did you mean " : "", nearest ? nearest : "",
+		     nearest ? "?" : "", list.failed ? "..." : (const char *)list.bytes);
 	ky_buf_release(&list);
 	ky_free((void *)names);
 }
@@ -186,6 +225,7 @@ static void say_unknown_type(const struct ky_catalog *catalog, const char *wante
 static int choose_shapes(struct event_run *run)
 {
 	const struct events_arguments *arguments = run->arguments;
+	bool is_any = false;
 
 	if (!arguments->type_count)
 		return KY_EXIT_OK;
@@ -195,21 +235,14 @@ static int choose_shapes(struct event_run *run)
 		return KY_EXIT_TROUBLE;
 	}
 	for (size_t i = 0; i < arguments->type_count; i++) {
-		bool is_found = false;
+		bool is_this = choose(run, arguments->types[i], false) ||
+			       choose(run, arguments->types[i], true);
 
-		for (uint32_t j = 0; j < run->catalog.count; j++) {
-			if (!run->catalog.shapes[j].count ||
-			    !is_match(arguments->types[i], &run->catalog.shapes[j]))
-				continue;
-			run->is_chosen[j] = true;
-			is_found = true;
-		}
-		if (!is_found) {
+		is_any |= is_this;
+		if (!is_this)
 			say_unknown_type(&run->catalog, arguments->types[i]);
-			return KY_EXIT_TROUBLE;
-		}
 	}
-	return KY_EXIT_OK;
+	return is_any ? KY_EXIT_OK : KY_EXIT_TROUBLE;
 }
 
 static int resolve_times(struct event_run *run)
@@ -226,6 +259,19 @@ static int resolve_times(struct event_run *run)
 	if (!run->to_ns)
 		run->to_ns = UINT64_MAX;
 	return code;
+}
+
+static int set_clock(struct event_run *run)
+{
+	run->clock = (struct ky_event_clock){
+		.start_ns = run->catalog.first_ns,
+		.sync_monotonic_ns = run->catalog.sync_monotonic_ns,
+		.sync_realtime_ns = run->catalog.sync_realtime_ns,
+		.is_wall = run->arguments->is_wall,
+	};
+	if (run->clock.is_wall && !run->clock.sync_realtime_ns)
+		return ky_say_no_wall_clock("--clock trace");
+	return KY_EXIT_OK;
 }
 
 static bool is_in_time(const struct event_run *run, const struct ky_event *event)
@@ -298,17 +344,31 @@ static void print_event(struct event_run *run, const struct ky_event *event, uin
 
 	switch (run->arguments->format) {
 	case FORMAT_JSONL:
-		ky_event_json(&run->out, run->stream, event, known, run->symbols.table);
+		ky_event_json(&run->out, run->stream, event, known, &run->clock,
+			      run->symbols.table);
 		break;
 	case FORMAT_CSV:
 		ky_event_csv(&run->out, &run->columns, shape, run->stream, event);
 		break;
 	default:
-		ky_event_text(&run->out, run->stream, event, known, run->catalog.first_ns,
+		ky_event_text(&run->out, run->stream, event, known, &run->clock,
 			      run->symbols.table);
 	}
 	run->printed++;
 	run->late += event->is_late;
+}
+
+/* The wall clock may be set meanwhile: what comes after a reading goes by that one. */
+static void follow_clock(struct ky_event_clock *clock, const struct ky_event *event)
+{
+	uint64_t realtime_ns = 0;
+
+	if (event->schema->event == KY_EV_CLOCK_SYNC && event->has_timestamp)
+		realtime_ns = ky_event_number(event, KY_F_CLOCK_SYNC_realtime_ns, 0);
+	if (!realtime_ns)
+		return;
+	clock->sync_monotonic_ns = event->timestamp_ns;
+	clock->sync_realtime_ns = realtime_ns;
 }
 
 /* Returns 0 or the first error of reading or of stdout. */
@@ -326,6 +386,7 @@ static int print_events(struct event_run *run)
 		result = ky_event_stream_next(run->stream, &event);
 		if (result <= 0)
 			break;
+		follow_clock(&run->clock, event);
 		shape = ky_catalog_find(&run->catalog, event->source, event->schema);
 		if (is_wanted(run, event, shape))
 			print_event(run, event, shape);
@@ -353,6 +414,8 @@ static int prepare(struct event_run *run, struct ky_input *input)
 	result = choose_shapes(run);
 	if (!result)
 		result = resolve_times(run);
+	if (!result)
+		result = set_clock(run);
 	if (result)
 		return result;
 	if (run->arguments->format != FORMAT_CSV)
@@ -362,6 +425,7 @@ static int prepare(struct event_run *run, struct ky_input *input)
 		ky_cli_error("%s", result == KYMO_E_LIMIT ?
 					   "more than 4,096 columns; choose events with --type" :
 					   "out of memory");
+	run->columns.wall = run->clock.is_wall ? &run->clock : NULL;
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
@@ -409,7 +473,7 @@ static bool has_code(const struct event_run *run)
 	return has_names && has_code;
 }
 
-/* In text always, as far as the trace tells; elsewhere when asked for. Returns an exit code. */
+/* In text always, as far as the trace has them; elsewhere when asked for. Returns an exit code. */
 static int open_symbols(struct event_run *run, struct ky_input *input)
 {
 	const struct events_arguments *arguments = run->arguments;
@@ -458,20 +522,18 @@ static int stream_events(struct event_run *run, struct ky_input *input)
 
 int ky_cmd_events(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0},
-						     {&ky_time_range_argp, 0, 0, 0},
-						     {&ky_filter_argp, 0, 0, 0},
-						     {&ky_debug_dir_argp, 0, 0, 0},
-						     {&ky_json_argp, 0, 0, 0},
-						     {&ky_common_argp, 0, 0, 0},
-						     {0}};
+	static const struct argp_child children[] = {
+		{&ky_input_argp, 0, 0, 0},  {&ky_time_range_argp, 0, 0, 0},
+		{&ky_filter_argp, 0, 0, 0}, {&ky_debug_dir_argp, 0, 0, 0},
+		{&ky_json_argp, 0, 0, 0},   {&ky_clock_argp, 0, 0, 0},
+		{&ky_common_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
 		options,
 		parse,
 		"FILE|DIRECTORY...",
-		"Prints every event with all its fields, in the order of time. Several files are "
-		"one trace; '-' is standard input. The end of a poll belongs to the poll's "
-		"task.\v" KY_OPTION_TIME_TEXT,
+		"Prints every event with all its fields, in the order of time. Several files of "
+		"one process are one trace; '-' is standard input. The end of a poll belongs "
+		"to the poll's task.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};
@@ -489,7 +551,7 @@ int ky_cmd_events(int argc, char **argv)
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
-	code = ky_traces_open(&arguments.input);
+	code = ky_traces_open_one(&arguments.input, "");
 	if (!code)
 		code = prepare(&run, &arguments.input);
 	if (!code)

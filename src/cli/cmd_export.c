@@ -15,7 +15,7 @@
 #include <export/export.h>
 #include <inttypes.h>
 #include <kymo/base.h>
-#include <ship/stage.h>
+#include <ship/compressor.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -167,23 +167,23 @@ static int choose(const struct ky_trace *trace, const struct export_arguments *a
 
 static int write_bytes(const struct export_arguments *arguments, const struct ky_buf *bytes)
 {
-	struct ky_stage_factory factory = ky_stage_none;
-	struct ky_stage stage = {0};
+	struct ky_compressor_factory factory = ky_compressor_none;
+	struct ky_compressor compressor = {0};
 	struct ky_out_file file;
 	int result = ky_out_file_open(&file, arguments->output.path, arguments->output.may_replace);
 
 	if (result)
 		return result;
 	if (arguments->format->is_gzip)
-		ky_stage_gzip(&factory, 6);
-	result = factory.open(&factory, &stage);
+		ky_compressor_gzip(&factory, 6);
+	result = factory.open(&factory, &compressor);
 	if (!result)
-		result = stage.write(stage.stage, bytes->bytes, bytes->used, ky_out_file_write,
-				     &file);
+		result = compressor.write(compressor.self, bytes->bytes, bytes->used,
+					  ky_out_file_write, &file);
 	if (!result)
-		result = stage.finish(stage.stage, ky_out_file_write, &file);
-	if (stage.close)
-		stage.close(stage.stage);
+		result = compressor.finish(compressor.self, ky_out_file_write, &file);
+	if (compressor.close)
+		compressor.close(compressor.self);
 	if (!result)
 		return ky_out_file_commit(&file);
 	ky_out_file_abort(&file);
@@ -314,7 +314,9 @@ int ky_cmd_export(int argc, char **argv)
 		ky_cli_error("%s does not go to a terminal; give -o FILE", arguments.format->name);
 		return KY_EXIT_USAGE;
 	}
-	code = ky_traces_load(&arguments.input, &trace);
+	code = ky_traces_open_one(&arguments.input, "");
+	if (!code)
+		code = ky_traces_load(&arguments.input, &trace);
 	if (!code) {
 		code = export_trace(&arguments, trace);
 		if (ky_traces_say_damage(&arguments.input, trace))

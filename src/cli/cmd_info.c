@@ -8,6 +8,8 @@
 #include <report/profile_text.h>
 #include <edit/trace_symbols.h>
 #include <analyze/type_groups.h>
+#include <report/loss_text.h>
+#include <report/report_cells.h>
 #include <report/watched_text.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -99,7 +101,7 @@ static void print_time(struct ky_buf *out, const struct ky_trace *trace)
 static void print_source(struct ky_buf *out, const struct ky_trace *trace)
 {
 	const char *service = ky_trace_metadata(trace, "service");
-	const char *host = ky_trace_metadata(trace, "host");
+	const char *hostname = ky_trace_metadata(trace, "host");
 	const char *pid = ky_trace_metadata(trace, "pid");
 	const char *source = ky_trace_metadata(trace, "kymo.source");
 	const char *version = ky_trace_metadata(trace, "kymo.version");
@@ -109,8 +111,8 @@ static void print_source(struct ky_buf *out, const struct ky_trace *trace)
 	ky_out_format(&line, "%s", service ? service : "not named in the trace");
 	if (pid)
 		ky_out_format(&line, ", pid %s", pid);
-	if (host)
-		ky_out_format(&line, ", on %s", host);
+	if (hostname)
+		ky_out_format(&line, ", on %s", hostname);
 	(void)ky_buf_append(&line, "", 1);
 	if (!line.failed)
 		row(out, "Service", (const char *)line.bytes);
@@ -160,32 +162,6 @@ static void print_copies(struct ky_buf *out, const struct ky_trace *trace)
 		ky_out_format(out, "%-9s ... and %u more\n", "", shown - ROWS_MAX);
 }
 
-static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
-{
-	uint32_t horizons = 0, gaps = trace->loss_count - trace->unrecorded_count;
-	char count[KY_OUT_CELL_BYTES];
-	bool is_exact = true;
-
-	for (uint32_t i = 0; i < trace->loss_count; i++) {
-		is_exact &= trace->losses[i].is_exact;
-		horizons += strcmp(ky_trace_name(trace, trace->losses[i].cause), "horizon") == 0;
-	}
-	if (horizons && horizons == gaps)
-		ky_out_format(out,
-			      "%-9s none; of %u thread%s the ring reached less far back than this "
-			      "dump\n",
-			      "Losses", horizons, horizons == 1 ? "" : "s");
-	else if (!gaps)
-		row(out, "Losses",
-		    trace->is_kymo ? "none" :
-				     "none recorded (this writer may not record its losses)");
-	else
-		ky_out_format(out,
-			      "%-9s %s%s records in %u gap%s; `kymo report` says what is unsafe\n",
-			      "Losses", is_exact ? "" : "at least ",
-			      ky_out_count(count, trace->lost_records), gaps, gaps == 1 ? "" : "s");
-}
-
 static void print_samples(struct ky_buf *out, const struct ky_trace *trace)
 {
 	const char *source = ky_trace_metadata(trace, "sampling.cpu");
@@ -211,10 +187,6 @@ static void print_samples(struct ky_buf *out, const struct ky_trace *trace)
 			row(out, "Sampling", (const char *)line.bytes);
 		ky_buf_release(&line);
 	}
-	if (trace->lost_samples)
-		ky_out_format(out, "%-9s %s stack sample%s (no records are missing for that)\n", "",
-			      ky_out_count(count, trace->lost_samples),
-			      trace->lost_samples == 1 ? "" : "s");
 }
 
 static void print_retention(struct ky_buf *out, const struct ky_trace *trace)
@@ -234,9 +206,12 @@ static void print_retention(struct ky_buf *out, const struct ky_trace *trace)
 static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 {
 	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES], c[KY_OUT_CELL_BYTES];
-	uint32_t spawned = 0, ended = 0, live = 0, workers = 0;
+	uint32_t spawned = 0, ended = 0, live = 0, workers = 0, tasks = 0;
 
 	for (uint32_t i = 0; i < trace->task_count; i++) {
+		if (!ky_trace_is_task(&trace->tasks[i]))
+			continue;
+		tasks++;
 		spawned += (trace->tasks[i].flags & KY_TASK_SPAWN_SEEN) != 0;
 		ended += (trace->tasks[i].flags & KY_TASK_ENDED) != 0;
 		live += (trace->tasks[i].flags & KY_TASK_LIVE_AT_START) != 0;
@@ -249,11 +224,14 @@ static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 			      ky_out_count(b, trace->back_steps));
 	ky_out_text(out, "\n");
 	ky_out_format(out, "%-9s %s seen: %s with their spawn, %s to their end", "Tasks",
-		      ky_out_count(a, trace->task_count), ky_out_count(b, spawned),
-		      ky_out_count(c, ended));
+		      ky_out_count(a, tasks), ky_out_count(b, spawned), ky_out_count(c, ended));
 	if (live)
 		ky_out_format(out, ", %s alive at the start", ky_out_count(a, live));
 	ky_out_text(out, "\n");
+	if (trace->blocking_count)
+		ky_out_format(out, "%-9s %s run%s\n", "Blocking",
+			      ky_out_count(a, trace->blocking_count),
+			      trace->blocking_count == 1 ? "" : "s");
 	ky_out_format(out, "%-9s %u", "Workers", workers);
 	if (trace->runtime_count)
 		ky_out_format(out, " in %u runtime%s", trace->runtime_count,
@@ -261,7 +239,7 @@ static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 	ky_out_text(out, "\n");
 	print_retention(out, trace);
 	print_copies(out, trace);
-	print_loss(out, trace);
+	ky_loss_rows(out, trace);
 	print_samples(out, trace);
 	ky_out_text(out, "\n");
 }
@@ -301,24 +279,13 @@ static void plain_cell(struct ky_table *table, uint64_t number, bool is_known)
 		ky_table_cell(table, "-");
 }
 
-static const char *runtime_name(const struct ky_trace *trace, uint32_t runtime)
+static const char *serves(const struct ky_trace *trace, uint32_t number)
 {
-	static const char *const flavors[] = {"unnamed", "multi-thread", "current-thread"};
-	const struct ky_trace_runtime *known;
-	const char *name;
+	const struct ky_worker *worker = &trace->workers[number];
 
-	if (runtime == KY_NONE || runtime >= trace->runtime_count)
-		return "-";
-	known = &trace->runtimes[runtime];
-	name = ky_trace_name(trace, known->name);
-	return *name ? name : flavors[known->flavor < 3 ? known->flavor : 0];
-}
-
-static const char *serves(const struct ky_trace *trace, const struct ky_worker *worker)
-{
 	if (worker->is_thread_lane)
 		return "nested polls";
-	return worker->is_shared ? "shared id" : runtime_name(trace, worker->runtime);
+	return worker->is_shared ? "shared id" : ky_report_runtime(trace, number);
 }
 
 static void print_workers(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
@@ -328,13 +295,13 @@ static void print_workers(struct ky_buf *out, const struct ky_trace *trace, bool
 
 	if (!trace->worker_count)
 		return;
-	ky_table_begin(&table, "rlrrrr", "Worker|Runtime|Thread|Polls|Parks|Wakes");
+	ky_table_begin(&table, "rllrrr", "Worker|Runtime|Thread|Polls|Parks|Wakes");
 	for (uint32_t i = 0; i < trace->worker_count && shown < 64; i++, shown++) {
 		const struct ky_worker *worker = &trace->workers[i];
 
 		plain_cell(&table, worker->id, !worker->is_thread_lane);
-		ky_table_cell(&table, serves(trace, worker));
-		plain_cell(&table, worker->tid, worker->tid != 0);
+		ky_table_cell(&table, serves(trace, i));
+		ky_report_thread_cell(&table, trace, worker->tid);
 		ky_table_count(&table, worker->poll_count);
 		ky_table_count(&table, worker->park_count);
 		ky_table_count(&table, worker->wake_count);
@@ -423,6 +390,28 @@ static int print(const struct ky_trace *trace, bool is_json, struct ky_trace_sym
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
+static int print_process(void *ctx)
+{
+	static const struct ky_trace_symbols_options no_dirs;
+	struct info_arguments *arguments = ctx;
+	struct ky_trace_symbols symbols = {.table = NULL};
+	struct ky_trace *trace = NULL;
+	int code = ky_traces_load(&arguments->input, &trace);
+
+	if (!code && !arguments->is_json)
+		code = ky_traces_code(&arguments->input,
+				      ky_trace_symbols_of(&symbols, &arguments->input, trace,
+							  &no_dirs));
+	if (!code) {
+		code = print(trace, arguments->is_json, &symbols);
+		if (ky_traces_say_damage(&arguments->input, trace))
+			code = KY_EXIT_TROUBLE;
+	}
+	ky_trace_symbols_close(&symbols);
+	ky_trace_close(trace);
+	return code;
+}
+
 int ky_cmd_info(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0},
@@ -434,31 +423,19 @@ int ky_cmd_info(int argc, char **argv)
 		parse,
 		"FILE|DIRECTORY...",
 		"Says what a trace is: what was recorded, when and for how long, its events by "
-		"type, workers, threads, tasks, losses and metadata. Several files are one "
-		"trace; '-' is standard input.",
+		"type, workers, threads, tasks, losses and metadata. Files of one process are "
+		"one trace, and each process has its own section; '-' is standard input.",
 		children,
 		0,
 		0};
-	static const struct ky_trace_symbols_options no_dirs;
 	struct info_arguments arguments = {.is_json = false};
-	struct ky_trace_symbols symbols = {.table = NULL};
-	struct ky_trace *trace = NULL;
-	int code;
+	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 
-	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (!code)
-		code = ky_traces_load(&arguments.input, &trace);
-	if (!code && !arguments.is_json)
-		code = ky_traces_code(&arguments.input,
-				      ky_trace_symbols_of(&symbols, &arguments.input, trace,
-							  &no_dirs));
-	if (!code) {
-		code = print(trace, arguments.is_json, &symbols);
-		if (ky_traces_say_damage(&arguments.input, trace))
-			code = KY_EXIT_TROUBLE;
-	}
-	ky_trace_symbols_close(&symbols);
-	ky_trace_close(trace);
+		code = ky_traces_open(&arguments.input);
+	if (!code)
+		code = ky_traces_each(&arguments.input, arguments.is_json, print_process,
+				      &arguments);
 	ky_traces_close(&arguments.input);
 	return code;
 }

@@ -9,6 +9,7 @@
 #include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
 #include <ring/ring_count.h>
+#include <ring/ring_drainer.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -81,7 +82,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static int count_once(void *ctx)
 {
 	struct rate *rate = ctx;
-	int err = ky_ring_view_open(&rate->view, rate->ring.image, rate->ring.image_bytes);
+	int err = ky_ring_view_init(&rate->view, rate->ring.image, rate->ring.image_bytes);
 
 	rate->at_ns[rate->which] = ky_now_ns(CLOCK_MONOTONIC);
 	return err < 0 ? err : ky_ring_count(&rate->counts[rate->which], &rate->view);
@@ -147,6 +148,21 @@ static void release_rates(struct rate *rates, uint32_t count)
 	ky_free(rates);
 }
 
+/* Stream mode is what a ring is to have: the process that drained it may have been killed. */
+static bool is_abandoned(const struct ky_found_ring *found)
+{
+	struct ky_open_ring ring = {.fd = -1};
+	char why[KY_FOUND_WHY_BYTES];
+	bool is_drained;
+
+	if (found->state != KY_FOUND_ALIVE || found->mode != KY_RING_MODE_STREAM ||
+	    ky_ring_open(&ring, found, false, why) != 0)
+		return false;
+	is_drained = ky_ring_is_drained(found, &ring);
+	ky_ring_close(&ring);
+	return !is_drained;
+}
+
 /* ---- JSON ---- */
 
 static void json_ring(struct ky_buf *out, const struct ky_found_ring *ring, const struct rate *rate)
@@ -172,11 +188,12 @@ static void json_ring(struct ky_buf *out, const struct ky_found_ring *ring, cons
 	ky_json_number_or_null(out, "stopped_after_ns", ring->stopped_ns != 0,
 			       ky_ring_stopped_after_ns(ring));
 	ky_json_number(out, "dropped", ring->dropped_count);
+	ky_json_flag(out, "is_abandoned", is_abandoned(ring));
 	ky_json_flag(out, "is_anonymous", ring->is_anonymous);
 	ky_json_flag(out, "is_foreign", ring->is_foreign);
 	ky_json_flag(out, "is_other_boot", ring->is_other_boot);
 	ky_json_flag(out, "is_replaced", ring->is_replaced);
-	ky_json_flag(out, "is_cut", ring->is_cut);
+	ky_json_flag(out, "is_cut", ring->is_truncated);
 	ky_json_text(out, "path", ring->path);
 	ky_json_close(out, "}");
 }
@@ -215,7 +232,7 @@ static void user_cell(struct ky_table *table, uid_t uid)
 }
 
 static void table_row(struct ky_table *table, const struct ps_arguments *arguments,
-		      const struct ky_found_ring *ring, const struct rate *rate)
+		      const struct ky_found_ring *ring, const struct rate *rate, bool is_left)
 {
 	char cell[KY_OUT_CELL_BYTES], size[KY_OUT_CELL_BYTES];
 
@@ -223,7 +240,7 @@ static void table_row(struct ky_table *table, const struct ps_arguments *argumen
 	ky_table_cell(table, ring->service[0] != '\0' ? ring->service : "-");
 	if (arguments->query.is_all_users)
 		user_cell(table, ring->uid);
-	ky_table_cell(table, ky_ring_mode_text(ring->mode));
+	ky_table_format(table, "%s%s", ky_ring_mode_text(ring->mode), is_left ? " (!)" : "");
 	ky_table_cell(table, ky_ring_state_text(ring));
 	ky_table_duration(table, ky_ring_age_ns(ring));
 	ky_table_format(table, "%s / %s", ky_out_bytes(cell, ring->populated_bytes),
@@ -241,9 +258,10 @@ static void print_table(struct ky_buf *out, const struct ps_arguments *arguments
 			const struct ky_found_rings *rings, const struct rate *rates)
 {
 	char align[KY_OUT_COLUMNS_MAX + 1], heads[128], rate[KY_OUT_CELL_BYTES + 16] = "";
-	bool has_users = arguments->query.is_all_users, has_unseen = false;
+	bool has_users = arguments->query.is_all_users, has_unseen = false, has_abandoned = false;
 	char interval[KY_OUT_CELL_BYTES];
 	struct ky_table table;
+	bool is_this;
 	uint32_t i;
 
 	if (rates != NULL)
@@ -258,11 +276,16 @@ static void print_table(struct ky_buf *out, const struct ps_arguments *arguments
 		if (rings->rings[i].state == KY_FOUND_TROUBLE)
 			continue;
 		has_unseen |= rings->rings[i].pid == 0;
-		table_row(&table, arguments, &rings->rings[i], rates != NULL ? &rates[i] : NULL);
+		is_this = is_abandoned(&rings->rings[i]);
+		has_abandoned |= is_this;
+		table_row(&table, arguments, &rings->rings[i], rates != NULL ? &rates[i] : NULL,
+			  is_this);
 	}
 	ky_table_end(&table, out, 0, ky_out_is_coloured(STDOUT_FILENO));
 	if (has_unseen)
 		ky_out_text(out, "* as its own pid namespace counts; not visible from here\n");
+	if (has_abandoned)
+		ky_out_text(out, "(!) no process drains it; `kymo attach PID` does\n");
 }
 
 /* ---- the command ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* kymo recover: traces out of the rings that dead processes left behind. */
+/* kymo recover: traces out of the rings of dead processes. */
 #include <base/json_write.h>
 #include <cli/cli.h>
 #include <cli/progress.h>
@@ -181,11 +181,12 @@ static void choose_file(struct recover_job *job)
 
 	ky_dump_name(job->path, sizeof(job->path),
 		     arguments->output != NULL ? arguments->output : "", job->found->service,
-		     job->found->ring_pid, job->found->made_unix_ns, &arguments->compression.stage);
+		     job->found->ring_pid, job->found->made_unix_ns,
+		     &arguments->compression.compressor);
 	remove_unfinished(job->path);
 	job->dump.path = job->path;
 	job->dump.taken = KY_DUMP_REPLACED;
-	job->dump.stage = arguments->compression.stage;
+	job->dump.compressor = arguments->compression.compressor;
 }
 
 static void add_pairs(struct recover_job *job)
@@ -255,7 +256,7 @@ static void say_json(struct ky_buf *out, struct recover_job *job)
 	ky_json_text(out, "service", job->found->service);
 	ky_json_text(out, "end", job->ending_text);
 	ky_json_text(out, "continues", job->tail.path);
-	ky_json_flag(out, "is_cut", job->found->is_cut);
+	ky_json_flag(out, "is_cut", job->found->is_truncated);
 	ky_dump_summary_json(out, job->dump.written, job->dump.bytes, &job->dump.report,
 			     &job->clock);
 	say_stacks(out, job);
@@ -287,7 +288,7 @@ static void say_text(struct ky_buf *out, struct recover_job *job)
 		ky_out_safe(out, job->tail.path, strlen(job->tail.path));
 		ky_out_text(out, "\n");
 	}
-	if (job->found->is_cut)
+	if (job->found->is_truncated)
 		ky_out_format(out,
 			      "  the ring file ends at byte %" PRIu64
 			      ", so sub-buffers are missing\n",

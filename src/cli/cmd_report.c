@@ -22,7 +22,7 @@ struct report_arguments {
 	struct ky_input input;
 	struct ky_time_range range;
 	uint64_t long_poll_ns, limit;
-	bool is_json;
+	bool is_json, is_wall;
 	struct ky_trace_symbols_options names;
 	struct ky_trace_symbols symbols; /* table NULL: there is no code to name */
 };
@@ -44,6 +44,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		state->child_inputs[1] = &arguments->range;
 		state->child_inputs[2] = &arguments->names;
 		state->child_inputs[3] = &arguments->is_json;
+		state->child_inputs[4] = &arguments->is_wall;
 		return 0;
 	case 'n':
 		if (!ky_quantity_in(ky_quantity_number, text, 1, 1000, &arguments->limit))
@@ -84,7 +85,7 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 		ky_out_text(&out, "\n");
 	} else {
 		ky_report_text(&out, trace, report, profile, (uint32_t)arguments->limit,
-			       ky_out_is_coloured(STDOUT_FILENO), &names);
+			       ky_out_is_coloured(STDOUT_FILENO), &names, arguments->is_wall);
 		ky_profile_text(&out, trace, profile, ky_out_is_coloured(STDOUT_FILENO));
 	}
 	result = ky_cli_print(&out);
@@ -106,6 +107,8 @@ static int make_and_print(const struct ky_trace *trace, struct report_arguments 
 	if (!arguments->is_json)
 		report_options.worst_count = KY_REPORT_WORST_MAX; /* many fold into few */
 	code = resolve(trace, &arguments->range, &report_options);
+	if (!code && arguments->is_wall && !trace->clock_sync_count)
+		code = ky_say_no_wall_clock("--clock trace");
 	if (code)
 		return code;
 	if (trace->event_count &&
@@ -132,12 +135,39 @@ static int make_and_print(const struct ky_trace *trace, struct report_arguments 
 	return code;
 }
 
+static int print_process(void *ctx)
+{
+	struct report_arguments *arguments = ctx;
+	struct ky_trace *trace = NULL;
+	int result = 0, code = ky_traces_load(&arguments->input, &trace);
+
+	if (!code && trace->samples.stack_count)
+		result = ky_trace_symbols_open(&arguments->symbols, &arguments->input,
+					       &arguments->names, NULL, NULL);
+	else if (!code && !arguments->is_json)
+		result = ky_trace_symbols_of(&arguments->symbols, &arguments->input, trace,
+					     &arguments->names);
+	if (!code)
+		code = ky_traces_code(&arguments->input, result);
+	if (!code) {
+		code = make_and_print(trace, arguments);
+		if (ky_traces_say_damage(&arguments->input, trace))
+			code = KY_EXIT_TROUBLE;
+	}
+	ky_trace_symbols_close(&arguments->symbols);
+	ky_trace_close(trace);
+	return code;
+}
+
 int ky_cmd_report(int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&ky_input_argp, 0, 0, 0},     {&ky_time_range_argp, 0, 0, 0},
-		{&ky_debug_dir_argp, 0, 0, 0}, {&ky_json_argp, 0, 0, 0},
-		{&ky_common_argp, 0, 0, 0},    {0}};
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0},
+						     {&ky_time_range_argp, 0, 0, 0},
+						     {&ky_debug_dir_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_clock_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		options,
 		parse,
@@ -145,32 +175,19 @@ int ky_cmd_report(int argc, char **argv)
 		"Says what was slow: the longest polls and the longest waits from wake to poll "
 		"with their tasks, how busy each worker was, how polls and waits are distributed, "
 		"tasks by name, its samples (what ran, what held threads back, where tasks wait, "
-		"what allocates), and what the trace does not contain.\v" KY_OPTION_TIME_TEXT,
+		"what allocates), and what the trace does not contain. Each process has its own "
+		"report.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};
 	struct report_arguments arguments = {.limit = KY_REPORT_WORST};
-	struct ky_trace *trace = NULL;
-	int code, result = 0;
+	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 
-	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (!code)
-		code = ky_traces_load(&arguments.input, &trace);
-	if (!code && trace->samples.row_count)
-		result = ky_trace_symbols_open(&arguments.symbols, &arguments.input,
-					       &arguments.names, NULL, NULL);
-	else if (!code && !arguments.is_json)
-		result = ky_trace_symbols_of(&arguments.symbols, &arguments.input, trace,
-					     &arguments.names);
+		code = ky_traces_open(&arguments.input);
 	if (!code)
-		code = ky_traces_code(&arguments.input, result);
-	if (!code) {
-		code = make_and_print(trace, &arguments);
-		if (ky_traces_say_damage(&arguments.input, trace))
-			code = KY_EXIT_TROUBLE;
-	}
-	ky_trace_symbols_close(&arguments.symbols);
-	ky_trace_close(trace);
+		code = ky_traces_each(&arguments.input, arguments.is_json, print_process,
+				      &arguments);
 	ky_traces_close(&arguments.input);
 	return code;
 }

@@ -8,7 +8,7 @@
 #include <ring/ring_keep.h>
 #include <session/run_child.h>
 #include <session/run_environment.h>
-#include <session/run_probes.h>
+#include <session/run_samplers.h>
 #include <cli/run_options.h>
 #include <proc/run_process.h>
 #include <session/run_rings.h>
@@ -27,15 +27,16 @@ enum {
 	EXIT_NOT_FOUND = 127
 };
 
-/* How long a process that CMD left behind has for its first event. */
+/* How long a process that outlives CMD has for its first event. */
 #define LATE_RING_NS UINT64_C(2000000000)
 /* How often it is asked what became of CMD's start, and what its memory limit has killed: at first
- * as often as rings are looked at; later a kill in the last second is as good a sign as any. */
+ * as often as rings are scanned; later a kill in the last second is as good a sign as any. */
 #define CHECK_NS UINT64_C(200000000)
 #define CHECK_NS_MAX UINT64_C(1000000000)
 #define READINGS_FIRST 20u
 /* A service that cannot be recorded is named after this time, not only at its end. */
 #define REPORT_NS UINT64_C(2000000000)
+#define RING_BYTES_DEFAULT (UINT64_C(32) << 20)
 /* What takes samples where kymo records nothing. */
 #define INSTEAD " (`perf record` samples any program)"
 
@@ -45,11 +46,12 @@ struct session {
 	struct ky_run_child child;
 	struct ky_run_rings *rings;
 	struct ky_oom_watch oom;
-	struct ky_run_probes *probes; /* NULL: none */
-	bool is_recording;            /* false: CMD runs untouched */
-	bool is_static;               /* no library can be preloaded into CMD */
-	bool said_status;             /* the direct child's status has been told */
+	struct ky_run_samplers *samplers; /* NULL: none */
+	bool is_recording;                /* false: CMD runs untouched */
+	bool is_static;                   /* no library can be preloaded into CMD */
+	bool said_status;                 /* the direct child's status has been printed */
 	bool said_waiting;
+	bool was_full; /* no room for a larger ring where the rings are */
 };
 
 static void say(const struct session *session, const char *subject, const char *text)
@@ -58,7 +60,8 @@ static void say(const struct session *session, const char *subject, const char *
 		ky_run_say("%s %s", subject, text);
 }
 
-/* Tells early that CMD itself will not be recorded. Returns false when recording makes no sense. */
+/* Reports early that CMD itself will not be recorded. Returns false when there is nothing to
+ * record. */
 static bool check_target(struct session *session)
 {
 	char path[1024];
@@ -94,14 +97,14 @@ static void prepare(struct session *session)
 		if (err != 0)
 			snprintf(errbuf, sizeof(errbuf), "no memory");
 	}
-	if (err == 0 && ky_run_probes_open(&session->probes, &options->agent.sampling) == 0)
-		ky_run_rings_probe(session->rings, session->probes);
+	if (err == 0 && ky_run_samplers_open(&session->samplers, &options->agent.sampling) == 0)
+		ky_run_rings_sample(session->rings, session->samplers);
 	if (err == 0) {
 		(void)ky_ring_keep(
 			&(const struct ky_ring_query){
 				.ring_directory = session->environment.ring_directory},
 			&kept);
-		if (!ky_run_environment_has_room(&session->environment))
+		if (!ky_run_environment_has_room(&session->environment, KY_RING_ROOM_MIN))
 			say(session, session->environment.ring_directory,
 			    "has hardly any room left: what a short process records may be lost "
 			    "(--ring-dir takes another place)");
@@ -159,8 +162,8 @@ static void report_refusal(struct session *session)
 	switch (status) {
 	case KY_RUN_STATUS_STRIPPED:
 		say(session, command,
-		    "is stripped: without symbols Tokio's tasks cannot be found; it is not "
-		    "recorded" INSTEAD);
+		    "is stripped, and Tokio's tables were not found by their shape either; it is "
+		    "not recorded" INSTEAD);
 		break;
 	case KY_RUN_STATUS_REFUSED:
 		if (!session->options.session.is_quiet)
@@ -217,6 +220,15 @@ static void report_waiting(struct session *session)
 			totals.live_count == 1 ? "" : "es", totals.live_pid);
 }
 
+/* While rings are there: it decides what to advise after a loss. */
+static void note_room(struct session *session)
+{
+	uint64_t ring_bytes = session->options.session.ring_bytes;
+
+	session->was_full |= !ky_run_environment_has_room(
+		&session->environment, ring_bytes ? ring_bytes : RING_BYTES_DEFAULT);
+}
+
 static uint64_t rest_ns(uint64_t age_ns)
 {
 	uint64_t ns = age_ns / 8;
@@ -233,6 +245,8 @@ static void record_until_the_end(struct session *session)
 
 	ky_oom_watch_child(&session->oom, (uint32_t)session->child.pid);
 	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
+	session->child.has_ended = ky_run_rings_child_ending;
+	session->child.ctx = session->rings;
 	while (!session->child.has_exited) {
 		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
@@ -243,6 +257,7 @@ static void record_until_the_end(struct session *session)
 		}
 		if (now_ns >= check_ns) {
 			ky_oom_watch_check(&session->oom);
+			note_room(session);
 			check_ns = ++readings < READINGS_FIRST ?
 					   0 :
 					   now_ns + rest_ns(now_ns - start_ns);
@@ -251,7 +266,7 @@ static void record_until_the_end(struct session *session)
 	}
 	ky_run_rings_child_ended(session->rings, session->child.wait_status,
 				 ky_oom_watch_judge(&session->oom, session->child.wait_status));
-	/* Daemons and other children may go on after CMD, and may not have made their ring yet. */
+	/* Daemons and other children may outlive CMD, and may not have made their ring yet. */
 	while (!session->child.was_interrupted) {
 		pace_ns = ky_run_rings_step(session->rings);
 		ky_run_rings_totals(session->rings, &totals);
@@ -264,6 +279,7 @@ static void record_until_the_end(struct session *session)
 			waited_ns += pace_ns;
 		ky_run_child_wait(&session->child, pace_ns);
 	}
+	note_room(session);
 	ky_run_rings_finish(session->rings);
 }
 
@@ -275,11 +291,20 @@ static void format_lost(const struct session *session, const struct ky_run_total
 				       "%" PRIu64 " records lost, %" PRIu64 " dropped",
 				       totals->lost_count, totals->dropped_count);
 
+	if (totals->sample_lost_count)
+		used += (size_t)snprintf(out + used, out_bytes - used, ", %" PRIu64 " samples lost",
+					 totals->sample_lost_count);
+	if (totals->lost_count == 0 && totals->dropped_count == 0)
+		return;
 	if (totals->is_full)
 		snprintf(out + used, out_bytes - used, " (--total-bytes was reached)");
 	else if (totals->write_error != 0)
 		snprintf(out + used, out_bytes - used, " (the trace could not be written: %s)",
 			 kymo_error_text(totals->write_error));
+	else if (session->was_full)
+		snprintf(out + used, out_bytes - used,
+			 " (%s has no room for a larger ring: --ring-dir takes another place)",
+			 session->environment.ring_directory);
 	else if (!session->options.session.agent.is_flight)
 		snprintf(out + used, out_bytes - used, " (--ring-bytes gives more room)");
 }
@@ -287,7 +312,7 @@ static void format_lost(const struct session *session, const struct ky_run_total
 static void report_result(struct session *session)
 {
 	struct ky_run_totals totals;
-	char processes[48] = "", lost[160] = "", age[KY_OUT_CELL_BYTES], last[64] = "",
+	char processes[48] = "", lost[384] = "", age[KY_OUT_CELL_BYTES], last[64] = "",
 	     flown[64] = "";
 
 	ky_run_rings_totals(session->rings, &totals);
@@ -304,7 +329,7 @@ static void report_result(struct session *session)
 				 " in %u files, one a process" :
 				 " of %u processes",
 			 totals.process_count);
-	if (totals.lost_count == 0 && totals.dropped_count == 0)
+	if (totals.lost_count == 0 && totals.dropped_count == 0 && totals.sample_lost_count == 0)
 		snprintf(lost, sizeof(lost), "nothing lost");
 	else
 		format_lost(session, &totals, lost, sizeof(lost));
@@ -330,10 +355,10 @@ static int become_command(struct session *session, int err)
 	ky_run_say("no process of its own for CMD (%s); CMD runs unrecorded, in the place of kymo",
 		   kymo_error_text(err));
 	ky_run_rings_close(session->rings);
-	ky_run_probes_close(session->probes);
+	ky_run_samplers_close(session->samplers);
 	ky_run_environment_close(&session->environment);
 	session->rings = NULL;
-	session->probes = NULL;
+	session->samplers = NULL;
 	ky_run_child_leave_descriptors();
 	execvpe(session->options.command[0], session->options.command, environ);
 	return exec_failure(session, errno);
@@ -344,12 +369,13 @@ static int run(struct session *session)
 	struct ky_run_gate gate;
 	int err, exec_error = 0;
 
-	if (session->probes != NULL)
-		gate = ky_run_probes_gate(session->probes, session->environment.sample_variable);
+	if (session->samplers != NULL)
+		gate = ky_run_samplers_gate(session->samplers,
+					    session->environment.sample_variable);
 	ky_oom_watch_open(&session->oom);
 	err = ky_run_child_start(&session->child, session->options.command,
 				 session->is_recording ? session->environment.variables : environ,
-				 session->probes != NULL ? &gate : NULL, &exec_error);
+				 session->samplers != NULL ? &gate : NULL, &exec_error);
 	if (err != 0)
 		return become_command(session, err);
 	if (exec_error != 0)
@@ -376,7 +402,7 @@ int ky_cmd_run(int argc, char **argv)
 	prepare(&session);
 	status = run(&session);
 	ky_run_rings_close(session.rings);
-	ky_run_probes_close(session.probes);
+	ky_run_samplers_close(session.samplers);
 	ky_run_environment_close(&session.environment);
 	return status >= 0 ? status : ky_run_child_pass_status_on(&session.child);
 }

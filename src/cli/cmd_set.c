@@ -120,7 +120,7 @@ static void print_json(struct ky_buf *out, const struct set_work *work)
 	ky_out_text(out, "\n");
 }
 
-/* A stream is a wish: somebody has to fulfil it. */
+/* A stream is a request: a recorder process has to fulfil it. */
 static void warn(struct ky_buf *out, const struct set_work *work, const struct ky_setting *setting)
 {
 	if (strcmp(ky_setting_name(setting), "mode") != 0 || !work->is_streaming ||

@@ -132,6 +132,8 @@ static void print_process(struct ky_buf *out, const struct status *status)
 
 static void print_drain(struct ky_buf *out, const struct status *status)
 {
+	bool is_abandoned = false;
+
 	if (status->found.state != KY_FOUND_ALIVE)
 		return;
 	label(out, "Drained by");
@@ -146,11 +148,14 @@ static void print_drain(struct ky_buf *out, const struct status *status)
 		ky_out_text(out, status->found.mode == KY_RING_MODE_FLIGHT ?
 					 "no process: in flight mode events stay in the ring" :
 					 "no process that is visible from here");
+		is_abandoned = status->found.mode == KY_RING_MODE_STREAM;
 	}
 	if (status->state.drained_path[0] != '\0') {
-		ky_out_text(out, ", into ");
+		ky_out_text(out, is_abandoned ? "; its trace is in " : ", into ");
 		safe(out, status->state.drained_path);
 	}
+	if (is_abandoned)
+		ky_out_format(out, "; `kymo attach %u` drains it", ky_found_pid(&status->found));
 	ky_out_text(out, "\n");
 }
 
@@ -163,7 +168,7 @@ static void print_ring(struct ky_buf *out, const struct status *status)
 	label(out, "Ring");
 	safe(out, status->found.path);
 	ky_out_format(out, "%s%s\n", status->found.is_anonymous ? ", anonymous" : "",
-		      status->found.is_cut ? ", cut short: the file ends early" : "");
+		      status->found.is_truncated ? ", truncated: the file ends early" : "");
 	ky_out_format(out, "%-10s %s of %s populated", "",
 		      ky_out_bytes(a, status->found.populated_bytes),
 		      ky_out_bytes(b, status->found.ring_bytes));
@@ -233,6 +238,9 @@ static void print_sampling(struct ky_buf *out, const struct ky_ring_status *stat
 		ky_out_format(out, ", at least %s samples", ky_out_count(cell, state->samples_min));
 	if (state->samples_lost)
 		ky_out_format(out, ", %s lost", ky_out_count(cell, state->samples_lost));
+	if (state->all_samples_lost > state->samples_lost)
+		ky_out_format(out, ", of other samples %s lost",
+			      ky_out_count(cell, state->all_samples_lost - state->samples_lost));
 	if (state->sampling_refused[0])
 		ky_out_format(out, " (%s)", state->sampling_refused);
 	ky_out_text(out, "\n");
@@ -389,7 +397,7 @@ static void json_process(struct ky_buf *out, const struct status *status)
 	ky_json_flag(out, "is_replaced", found->is_replaced);
 	ky_json_flag(out, "is_other_boot", found->is_other_boot);
 	ky_json_flag(out, "is_anonymous", found->is_anonymous);
-	ky_json_flag(out, "is_cut", found->is_cut);
+	ky_json_flag(out, "is_cut", found->is_truncated);
 	ky_json_number(out, "started_unix_ns", found->made_unix_ns);
 	ky_json_number(out, "age_ns", ky_ring_age_ns(found));
 	ky_json_number_or_null(out, "stopped_after_ns", found->stopped_ns != 0,
@@ -434,6 +442,7 @@ static void json_ring(struct ky_buf *out, const struct ky_ring_status *state)
 	ky_json_number(out, "rate_hz", state->sample_hz);
 	ky_json_number(out, "samples_at_least", state->samples_min);
 	ky_json_number(out, "lost", state->samples_lost);
+	ky_json_number(out, "lost_of_all_kinds", state->all_samples_lost);
 	ky_json_text(out, "refused", state->sampling_refused);
 	ky_json_close(out, "}");
 }
@@ -525,7 +534,7 @@ static void print_json(struct ky_buf *out, const struct status *status)
 
 /* ---- the command ---- */
 
-static int tell(const struct status_arguments *arguments, struct status *status)
+static int report_status(const struct status_arguments *arguments, struct status *status)
 {
 	struct ky_buf out;
 	int err = ky_ring_guarded(&status->ring, read_all, status);
@@ -579,7 +588,7 @@ int ky_cmd_status(int argc, char **argv)
 	code = ky_ring_argument_open(&status->ring, &status->found, &arguments.query,
 				     arguments.process, true, false);
 	if (code == KY_EXIT_OK) {
-		code = tell(&arguments, status);
+		code = report_status(&arguments, status);
 		ky_ring_status_release(&status->state);
 		ky_ring_close(&status->ring);
 	}

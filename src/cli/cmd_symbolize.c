@@ -85,7 +85,7 @@ static int collect(void *ctx, const struct ky_event *event)
 				       event->has_timestamp ? event->timestamp_ns : 0);
 }
 
-/* The stack of a crash is in no event: it is walked whenever somebody reads of it. */
+/* The stack of a crash is in no event: it is walked whenever it is read. */
 static int collect_crashes(struct symbolize_job *job)
 {
 	struct ky_crash_stack stack;
@@ -470,16 +470,28 @@ static bool is_replaceable(const char *path)
 	return false;
 }
 
+static bool is_among(const struct ky_input *input, const char *path)
+{
+	for (size_t i = 0; i < input->count; i++)
+		if (strcmp(input->sources[i].name, path) == 0)
+			return true;
+	return false;
+}
+
 static int each_in_place(const struct symbolize_arguments *arguments)
 {
+	const struct ky_input *input = &arguments->input;
 	int code = KY_EXIT_OK;
 
-	for (size_t i = 0; i < arguments->input.paths.count; i++) {
-		char *path = arguments->input.paths.paths[i];
+	for (size_t i = 0; i < input->paths.count; i++) {
+		char *path = input->paths.paths[i];
 		struct ky_input one = {.inflate = arguments->input.inflate,
 				       .memory_bytes_max = arguments->input.memory_bytes_max};
-		int result = is_replaceable(path) ? ky_traces_open_file(&one, &path) :
-						    KY_EXIT_TROUBLE;
+		int result;
+
+		if (input->has_pid && !is_among(input, path))
+			continue;
+		result = is_replaceable(path) ? ky_traces_open_file(&one, &path) : KY_EXIT_TROUBLE;
 
 		if (!result)
 			result = symbolize(arguments, &one, NULL);
@@ -521,7 +533,8 @@ int ky_cmd_symbolize(int argc, char **argv)
 	}
 	/* Others on this machine come first: what was recorded may still run here. */
 	(void)setpriority(PRIO_PROCESS, 0, 10);
-	code = ky_traces_open(&arguments.input);
+	code = arguments.output.path ? ky_traces_open_one(&arguments.input, "") :
+				       ky_traces_open(&arguments.input);
 	if (!code)
 		code = arguments.output.path ?
 			       symbolize(&arguments, &arguments.input, arguments.output.path) :

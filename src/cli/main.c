@@ -11,13 +11,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In the order in which somebody new meets them. */
+/* In the order in which a new user meets them. */
 static const struct ky_command commands[] = {
 	{"run", "run a program and record it", ky_cmd_run},
 	{"attach", "start recording a process that runs already", ky_cmd_attach},
 	{"detach", "end the recording of a process, which runs on", ky_cmd_detach},
 	{"info", "say what a trace is: when, how long, how many events", ky_cmd_info},
 	{"report", "say what was slow, and who", ky_cmd_report},
+	{"why", "say why tasks were late, delay by delay and in all", ky_cmd_why},
+	{"task", "say what happened to one task, in the order of time", ky_cmd_task},
+	{"view", "show one table of a trace: tasks, polls, wakes, spans ..", ky_cmd_view},
+	{"query", "answer SQL over a trace", ky_cmd_query},
+	{"check", "check a trace against thresholds, for CI", ky_cmd_check},
+	{"diff", "say what changed between two groups of runs", ky_cmd_diff},
 	{"export", "write samples for flame graphs, pprof, speedscope, Firefox", ky_cmd_export},
 	{"events", "print events: text, JSON lines or CSV", ky_cmd_events},
 	{"ps", "list the processes that record, and the rings of those that did", ky_cmd_ps},

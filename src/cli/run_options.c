@@ -120,6 +120,7 @@ static void parse_mode(struct ky_run_options *options, const char *text)
 	if (!is_one_of(text, names, 2, &which))
 		ky_option_error("--mode is stream or flight, not '%s'", text);
 	options->session.agent.is_flight = which == 1;
+	options->has_mode = true;
 }
 
 static void parse_sampler(struct ky_sampling_options *sampling, const char *text)
@@ -351,7 +352,7 @@ static const char *misfit(const struct ky_output_options *output, const char *su
 	default:
 		return "a trace needs a regular file, or a name that is free";
 	}
-	if (strcmp(suffix, output->stage.suffix) != 0)
+	if (strcmp(suffix, output->compressor.suffix) != 0)
 		return "--compress contradicts the name (.zst is zstd, .gz gzip, neither is none)";
 	if (output->segment_bytes_max != 0 || output->rotate_interval_ns != 0)
 		return "one file does not rotate: leave out --segment-bytes and --rotate-interval, "
@@ -372,7 +373,7 @@ static void check_place(const struct ky_output_options *output)
 	ky_option_error("--output: %s", why);
 }
 
-static void choose_output(struct ky_output_options *output, bool has_stage)
+static void choose_output(struct ky_output_options *output, bool has_compressor)
 {
 	const char *suffix = ky_trace_file_suffix(output->directory), *why;
 
@@ -389,8 +390,9 @@ static void choose_output(struct ky_output_options *output, bool has_stage)
 				strlen(output->directory), KY_STORE_DIRECTORY_BYTES - 1);
 	if (suffix != NULL) {
 		output->file = output->directory;
-		if (!has_stage)
-			(void)ky_stage_choose(&output->stage, ky_stage_kind(suffix), 1);
+		if (!has_compressor)
+			(void)ky_compressor_choose(&output->compressor, ky_compressor_kind(suffix),
+						   1);
 		why = misfit(output, suffix);
 		if (why != NULL)
 			ky_option_error("--output %s: %s", output->file, why);
@@ -446,12 +448,12 @@ static int parse(const struct argp *argp, unsigned flags, struct words *words, i
 	if (code)
 		return code;
 	session->is_quiet = ky_cli_is_quiet();
-	agent->output.stage = words->compression.stage;
-	options->has_stage = words->compression.is_chosen;
+	agent->output.compressor = words->compression.compressor;
+	options->has_compressor = words->compression.is_chosen;
 	agent->output.metadata_count = words->metadata.count;
 	memcpy(agent->output.metadata, words->metadata.pairs,
 	       words->metadata.count * sizeof(words->metadata.pairs[0]));
-	choose_output(&agent->output, options->has_stage);
+	choose_output(&agent->output, options->has_compressor);
 	if (rules != NULL)
 		add_rules(&agent->triggers, "KYMO_TRIGGERS", rules);
 	choose_profile(options);
@@ -546,7 +548,7 @@ static bool has_output(const struct ky_run_options *options)
 	const struct ky_agent_options *agent = &options->session.agent;
 	const struct ky_output_options *output = &agent->output;
 
-	return output->metadata_count || options->has_stage || options->profile_name ||
+	return output->metadata_count || options->has_compressor || options->profile_name ||
 	       agent->triggers.dump_directory || output->rotate_interval_ns ||
 	       output->segment_bytes_max || output->total_bytes_max ||
 	       strcmp(output->directory, KY_RUN_DIRECTORY) != 0;
@@ -566,7 +568,7 @@ int ky_attach_options_parse(struct ky_run_options *out, uint32_t *pid, bool *is_
 		"Starts recording the Tokio runtimes of a process that runs already, without a "
 		"restart: one of its sleeping threads is borrowed for about a millisecond to load "
 		"the recorder. What cannot be done without risk is not done, and the process is "
-		"as before.\v"
+		"as before. Of a process whose `kymo run` was killed it drains the ring again.\v"
 		"In flight mode without --trigger kymo returns at once, and `kymo dump PID` makes "
 		"a trace; then nothing is sampled unless --sample is given, by timers inside the "
 		"process, and no context switches are read. Else kymo stays until the process "

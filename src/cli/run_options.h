@@ -21,7 +21,7 @@
 struct ky_run_options {
 	struct ky_session_options session;
 	/* What the command line, or for the rate the preset, says itself. */
-	bool has_stage, has_hz, has_alloc_bytes, has_resource_ms;
+	bool has_compressor, has_hz, has_alloc_bytes, has_resource_ms, has_mode;
 	const char *profile_name; /* NULL: none */
 	char **command;           /* NULL-terminated; NULL of an attach */
 };

@@ -21,12 +21,14 @@
 enum option_key {
 	KEY_COLOR = KY_OPTION_KEY_OWN - 0x80,
 	KEY_USAGE,
+	KEY_PID,
 	KEY_MAX_BYTES,
 	KEY_MAX_RATIO,
 	KEY_MAX_MEMORY,
 	KEY_FROM,
 	KEY_TO,
 	KEY_LAST,
+	KEY_CLOCK,
 	KEY_TASK,
 	KEY_WORKER,
 	KEY_COMPRESS,
@@ -237,6 +239,7 @@ const struct argp ky_json_argp = {json_options, parse_json, 0, 0, 0, 0, 0};
 /* ---- what is read ---- */
 
 static const struct argp_option input_options[] = {
+	{"pid", KEY_PID, "PID", 0, "Only what is of this process", 0},
 	{0, 0, 0, 0, "Limits:", 90},
 	{"max-bytes", KEY_MAX_BYTES, "SIZE", 0,
 	 "Refuse a file that unpacks to more (default: no absolute limit)", 90},
@@ -258,8 +261,14 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 		input->argument_count = (size_t)(state->argc - state->next);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		ky_option_error("name a trace file, a directory of traces, or '-' for standard "
-				"input");
+		if (!input->has_words_before)
+			ky_option_error("name a trace file, a directory of traces, or '-' for "
+					"standard input");
+		return 0;
+	case KEY_PID:
+		if (ky_quantity_number(text, &input->pid))
+			ky_option_error("--pid is a number, not '%s'", text);
+		input->has_pid = true;
 		return 0;
 	case KEY_MAX_BYTES:
 		if (ky_quantity_bytes(text, &input->inflate.unpacked_bytes_max))
@@ -347,6 +356,32 @@ static error_t parse_time_range(int key, char *text, struct argp_state *state)
 
 const struct argp ky_time_range_argp = {time_options, parse_time_range, 0, 0, 0, 0, 0};
 
+static const struct argp_option clock_options[] = {
+	{"clock", KEY_CLOCK, "trace|wall", 0,
+	 "Print times from the start of the trace, or of the wall clock in UTC (default trace)", 0},
+	{0},
+};
+
+static error_t parse_clock(int key, char *text, struct argp_state *state)
+{
+	bool *is_wall = state->input;
+
+	if (key != KEY_CLOCK)
+		return ARGP_ERR_UNKNOWN;
+	*is_wall = strcmp(text, "wall") == 0;
+	if (!*is_wall && strcmp(text, "trace") != 0)
+		ky_option_error("--clock is trace or wall, not '%s'", text);
+	return 0;
+}
+
+const struct argp ky_clock_argp = {clock_options, parse_clock, 0, 0, 0, 0, 0};
+
+int ky_say_no_wall_clock(const char *give_instead)
+{
+	ky_cli_error("this trace has no reading of the wall clock; give %s", give_instead);
+	return KY_EXIT_TROUBLE;
+}
+
 static int resolve(const struct ky_moment *moment, const struct ky_time_span *span, uint64_t *out)
 {
 	*out = 0;
@@ -360,9 +395,7 @@ int ky_time_range_resolve(const struct ky_time_range *range, const struct ky_tim
 			  uint64_t *from_ns, uint64_t *to_ns)
 {
 	if (resolve(&range->from, span, from_ns) || resolve(&range->to, span, to_ns)) {
-		ky_cli_error("this trace has no reading of the wall clock; give --from and --to "
-			     "relative to its start, such as 1.5s");
-		return KY_EXIT_TROUBLE;
+		return ky_say_no_wall_clock("--from and --to relative to its start, such as 1.5s");
 	}
 	if (range->to.kind && *to_ns <= *from_ns) {
 		ky_cli_error("--to lies at or before --from");
@@ -454,7 +487,7 @@ static bool read_compression(struct ky_compression *out, const char *text)
 		out->kind = KYMO_COMPRESSION_ZSTD;
 	else if (name_bytes == 4 && memcmp(text, "gzip", 4) == 0 && level <= 9)
 		out->kind = KYMO_COMPRESSION_GZIP;
-	(void)ky_stage_choose(&out->stage, out->kind, level ? (int)level : 1);
+	(void)ky_compressor_choose(&out->compressor, out->kind, level ? (int)level : 1);
 	return out->kind != KYMO_COMPRESSION_NONE || strcmp(text, "none") == 0;
 }
 
@@ -465,7 +498,7 @@ static error_t parse_compression(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		*compression = (struct ky_compression){.is_chosen = false};
-		ky_stage_zstd(&compression->stage, 1);
+		ky_compressor_zstd(&compression->compressor, 1);
 		return 0;
 	case KEY_COMPRESS:
 		if (!read_compression(compression, text))

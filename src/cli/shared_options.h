@@ -11,7 +11,7 @@
 #include <argp.h>
 #include <cli/moment.h>
 #include <kymo/recorder.h>
-#include <ship/stage.h>
+#include <ship/compressor.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +55,11 @@ struct ky_time_span {
 	uint64_t sync_monotonic_ns, sync_realtime_ns;
 };
 
+/* --clock: a bool, true for the wall clock. */
+extern const struct argp ky_clock_argp;
+/* Of a trace that has no reading of it; give_instead: an option. Returns KY_EXIT_TROUBLE. */
+int ky_say_no_wall_clock(const char *give_instead);
+
 /* In the trace's clock: from *from_ns, 0 for all, up to but without *to_ns, 0 for all. Returns an
  * exit code; trouble has been said. */
 int ky_time_range_resolve(const struct ky_time_range *range, const struct ky_time_span *span,
@@ -77,9 +82,9 @@ extern const struct argp ky_output_argp;
 /* --debug-dir: a struct ky_trace_symbols_options. */
 extern const struct argp ky_debug_dir_argp;
 
-/* --compress. level 0: not given. stage is that of a recording, with level 1 unless given. */
+/* --compress. level 0: not given. compressor is that of a recording, with level 1 unless given. */
 struct ky_compression {
-	struct ky_stage_factory stage;
+	struct ky_compressor_factory compressor;
 	uint32_t kind; /* enum kymo_compression */
 	uint32_t level;
 	bool is_chosen;

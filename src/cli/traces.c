@@ -2,7 +2,9 @@
 #include <cli/traces.h>
 
 #include <cli/cli.h>
+#include <base/out_text.h>
 #include <cli/progress.h>
+#include <edit/input_processes.h>
 #include <kymo/base.h>
 
 static void notice(const char *text)
@@ -43,11 +45,60 @@ int ky_traces_open_named(struct ky_input *input, struct ky_trace_symbols *symbol
 				     ky_trace_symbols_open(symbols, input, &no_dirs, each, ctx));
 }
 
-int ky_traces_load(struct ky_input *input, struct ky_trace **out)
+int ky_traces_open_one(struct ky_input *input, const char *instead)
 {
 	int code = ky_traces_open(input);
+	struct ky_buf list;
 
-	return code ? code : ky_traces_code(input, ky_input_trace(input, out));
+	if (code || input->process_count < 2)
+		return code;
+	ky_buf_init(&list, 0);
+	ky_input_processes_list(&list, input);
+	(void)ky_buf_append(&list, "", 1);
+	ky_cli_error("the tasks, workers and threads of these files have the same numbers, as %s; "
+		     "choose one with --pid, or by its files%s",
+		     list.failed ? "they are of several processes" : (const char *)list.bytes,
+		     instead);
+	ky_buf_release(&list);
+	return KY_EXIT_TROUBLE;
+}
+
+static int print_heading(const struct ky_input *input, size_t process)
+{
+	struct ky_buf out;
+	int result;
+
+	ky_buf_init(&out, 0);
+	ky_out_format(&out, "%sProcess %zu of %zu: ", process ? "\n" : "", process + 1,
+		      input->process_count);
+	ky_input_processes_name(&out, input, process);
+	ky_out_text(&out, "\n\n");
+	result = ky_cli_print(&out);
+	ky_buf_release(&out);
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+int ky_traces_each(struct ky_input *input, bool is_json, int (*print)(void *ctx), void *ctx)
+{
+	int code = KY_EXIT_OK;
+
+	if (input->process_count < 2)
+		return print(ctx);
+	for (size_t i = 0; i < input->process_count; i++) {
+		int result;
+
+		ky_input_processes_choose(input, i);
+		result = is_json ? KY_EXIT_OK : print_heading(input, i);
+		if (!result)
+			result = print(ctx);
+		code = result > code ? result : code;
+	}
+	return code;
+}
+
+int ky_traces_load(struct ky_input *input, struct ky_trace **out)
+{
+	return ky_traces_code(input, ky_input_trace(input, out));
 }
 
 void ky_traces_close(struct ky_input *input)

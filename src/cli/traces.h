@@ -20,7 +20,13 @@ int ky_traces_open_file(struct ky_input *input, char **path);
 /* The same, then the names of its code; each sees every event. */
 int ky_traces_open_named(struct ky_input *input, struct ky_trace_symbols *symbols, char **path,
 			 ky_trace_symbols_fn each, void *ctx);
-/* Opens them and reads them into a trace. */
+/* Opens what is of one process; of several it says which, and refuses. instead: what else can be
+ * done, such as ", or ..."; may be "". */
+int ky_traces_open_one(struct ky_input *input, const char *instead);
+/* For each process of an open input: print(ctx), which returns an exit code, under a heading where
+ * there are several and it is text. Returns the worst of the codes. */
+int ky_traces_each(struct ky_input *input, bool is_json, int (*print)(void *ctx), void *ctx);
+/* Reads an open input into a trace. */
 int ky_traces_load(struct ky_input *input, struct ky_trace **out);
 void ky_traces_close(struct ky_input *input);
 

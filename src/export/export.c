@@ -16,7 +16,9 @@ bool ky_export_has(const struct ky_export *export, const struct ky_stack_row *ro
 	if (export->is_live && row->flags & KY_ROW_FREED &&
 	    (!export->to_ns || row->end_ns < export->to_ns))
 		return false;
-	if (row->kind == KY_STACK_PLACE && row->reason != KY_PLACE_CAPTURED)
+	/* A wait at several points is one wait. */
+	if (row->kind == KY_STACK_PLACE && row->reason != KY_PLACE_CAPTURED &&
+	    !ky_place_has_time(row))
 		return false;
 	return (export->task == KY_NONE || row->task == export->task) &&
 	       (export->worker == KY_NONE || row->worker == export->worker);

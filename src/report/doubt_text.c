@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/doubt_text.h>
 
+#include <report/loss_text.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,12 @@ void ky_losses_text(const struct ky_report_view *view)
 	struct ky_table table;
 	char cell[KY_OUT_CELL_BYTES];
 
+	if (trace->lost_samples) {
+		ky_out_heading(view->out, view->is_coloured, "Lost samples: no gap in the records");
+		ky_out_text(view->out, "  ");
+		ky_loss_samples_text(view->out, trace);
+		ky_out_text(view->out, "\n\n");
+	}
 	if (!trace->loss_count)
 		return;
 	ky_out_heading(view->out, view->is_coloured,
@@ -72,7 +79,7 @@ static void counted_only(const struct ky_report_view *view, uint64_t count, cons
 	ky_out_text(view->out, "\n");
 }
 
-/* What the worst lists cannot show, because the recorder was told to write only what is long. */
+/* What the worst lists cannot show, because the recorder was set to write only what is long. */
 void ky_counted_text(const struct ky_report_view *view)
 {
 	const struct ky_report *report = view->report;

@@ -3,8 +3,12 @@
 
 #include <base/json_write.h>
 #include <base/out_text.h>
+#include <report/loss_text.h>
 #include <inttypes.h>
 #include <string.h>
+
+#define BLOCKING_POOL 254u /* OpenPollEvent.worker_id */
+#define NO_WORKER 255u
 
 static uint64_t unix_ns_of(const struct ky_dump_clock *clock, uint64_t monotonic_ns)
 {
@@ -15,10 +19,9 @@ static void losses(struct ky_buf *out, const struct ky_cut_report *report)
 {
 	char count[KY_OUT_CELL_BYTES];
 
-	if (report->records_lost == 0)
-		ky_out_text(out, "nothing lost");
-	else
-		ky_out_format(out, "%s records lost", ky_out_count(count, report->records_lost));
+	ky_loss_counts_text(out, &(struct ky_loss_counts){.records = report->records_lost,
+							  .samples = report->samples_lost,
+							  .since_start = true});
 	if (report->slots_overwritten != 0)
 		ky_out_format(out, " (%s sub-buffers overwritten while they were copied)",
 			      ky_out_count(count, report->slots_overwritten));
@@ -78,6 +81,20 @@ void ky_dump_stopped(struct ky_buf *out, const struct ky_cut_report *report,
 			      ky_out_utc(at, unix_ns_of(clock, stopped_ns)));
 }
 
+/* 254 and 255 are no workers. */
+static void put_where(struct ky_buf *out, const struct ky_cut_poll *poll, uint32_t indent)
+{
+	if (poll->worker_id == BLOCKING_POOL)
+		ky_out_format(out, "%*sthread %u of the blocking pool ran task %" PRIu64 " ",
+			      (int)indent, "", poll->tid, poll->task);
+	else if (poll->worker_id == NO_WORKER)
+		ky_out_format(out, "%*sthread %u polled task %" PRIu64 " ", (int)indent, "",
+			      poll->tid, poll->task);
+	else
+		ky_out_format(out, "%*sworker %u (thread %u) polled task %" PRIu64 " ", (int)indent,
+			      "", poll->worker_id, poll->tid, poll->task);
+}
+
 void ky_dump_polls(struct ky_buf *out, const struct ky_cut_report *report, uint64_t at_ns,
 		   uint32_t indent)
 {
@@ -89,13 +106,16 @@ void ky_dump_polls(struct ky_buf *out, const struct ky_cut_report *report, uint6
 	for (i = 0; i < listed; i++) {
 		const struct ky_cut_poll *poll = &report->open_polls[i];
 
-		ky_out_format(out, "%*sworker %u (thread %u) polled task %" PRIu64 " ", (int)indent,
-			      "", poll->worker_id, poll->tid, poll->task);
+		put_where(out, poll, indent);
 		if (poll->name[0] != '\0')
 			ky_out_safe(out, poll->name, strnlen(poll->name, sizeof(poll->name)));
-		ky_out_format(out, "%sfor %s\n", poll->name[0] != '\0' ? ", " : "",
-			      ky_out_duration(span,
-					      at_ns > poll->start_ns ? at_ns - poll->start_ns : 0));
+		ky_out_text(out, poll->name[0] != '\0' ? ", " : "");
+		if (at_ns > poll->start_ns)
+			ky_out_format(out, "for at least %s\n",
+				      ky_out_duration(span, at_ns - poll->start_ns));
+		else
+			ky_out_text(out, "for an unknown time: nothing was recorded after its "
+					 "begin\n");
 	}
 	if (listed < report->open_poll_count)
 		ky_out_format(out, "%*s... and %u more\n", (int)indent, "",
@@ -132,6 +152,7 @@ void ky_dump_summary_json(struct ky_buf *out, const char *file, uint64_t file_by
 	ky_json_number(out, "events", report->events_written);
 	ky_json_number(out, "records_read", report->records_read);
 	ky_json_number(out, "records_lost", report->records_lost);
+	ky_json_number(out, "samples_lost_since_start", report->samples_lost);
 	ky_json_number(out, "oldest_ns", report->oldest_ns);
 	ky_json_number(out, "newest_ns", report->newest_ns);
 	ky_json_number(out, "oldest_unix_ns", unix_ns_of(clock, report->oldest_ns));

@@ -28,7 +28,8 @@ bool ky_dump_has_all(const struct ky_cut_report *report);
 /* The summary as members of a JSON object, without its braces. */
 void ky_dump_summary_json(struct ky_buf *out, const char *file, uint64_t file_bytes,
 			  const struct ky_cut_report *report, const struct ky_dump_clock *clock);
-/* A line for each poll that was open, longest first, after `indent` spaces. at_ns: the moment. */
+/* A line for each poll that was open, longest first, after `indent` spaces. at_ns: the last
+ * moment that was recorded, after which it may have continued. */
 void ky_dump_polls(struct ky_buf *out, const struct ky_cut_report *report, uint64_t at_ns,
 		   uint32_t indent);
 

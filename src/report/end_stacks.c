@@ -11,9 +11,9 @@
 
 enum seen {
 	SEEN_NOTHING = 0,
-	SEEN_RUNNING, /* a sample of the processor */
+	SEEN_RUNNING, /* a CPU sample */
 	SEEN_BLOCKED, /* a call that had blocked and returned */
-	SEEN_STUCK    /* a look of the watchdog */
+	SEEN_STUCK    /* a check of the watchdog */
 };
 
 /* ---- gathering ---- */

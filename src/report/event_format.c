@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How containers and scalars look: JSON, or its relaxed form inside text and CSV cells. */
+/* The form of containers and scalars: JSON, or its relaxed form inside text and CSV cells. */
 enum style {
 	STYLE_JSON,
 	STYLE_TEXT
@@ -254,14 +254,27 @@ static void any_value(struct ky_buf *out, struct ky_event_stream *stream,
 		scalar(out, stream, value, style);
 }
 
-static void text_time(struct ky_buf *out, const struct ky_event *event, uint64_t start_ns)
+static uint64_t wall_ns(const struct ky_event_clock *clock, const struct ky_event *event)
 {
+	return clock->sync_realtime_ns + (event->timestamp_ns - clock->sync_monotonic_ns);
+}
+
+static bool has_time(const struct ky_event *event)
+{
+	return event->has_timestamp && event->timestamp_ns != 0;
+}
+
+static void text_time(struct ky_buf *out, const struct ky_event *event,
+		      const struct ky_event_clock *clock)
+{
+	uint64_t start_ns = clock->start_ns;
 	char cell[KY_OUT_CELL_BYTES];
 	bool is_before = event->timestamp_ns < start_ns;
 	char sign[KY_OUT_CELL_BYTES + 1];
 
-	if (!event->has_timestamp || event->timestamp_ns == 0) {
-		ky_out_format(out, "%16s", "-");
+	if (!has_time(event) || clock->is_wall) {
+		ky_out_format(out, clock->is_wall ? "%29s" : "%16s",
+			      has_time(event) ? ky_out_moment(cell, wall_ns(clock, event)) : "-");
 		return;
 	}
 	(void)ky_out_seconds(cell, is_before ? start_ns - event->timestamp_ns :
@@ -271,11 +284,12 @@ static void text_time(struct ky_buf *out, const struct ky_event *event, uint64_t
 }
 
 void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   const struct ky_shape *shape, uint64_t start_ns, struct ky_symbol_table *symbols)
+		   const struct ky_shape *shape, const struct ky_event_clock *clock,
+		   struct ky_symbol_table *symbols)
 {
 	const struct ky_schema *schema = event->schema;
 
-	text_time(out, event, start_ns);
+	text_time(out, event, clock);
 	ky_out_text(out, "  ");
 	ky_out_safe(out, (const char *)schema->name.bytes, schema->name.count);
 	ky_out_text(out, " ");
@@ -295,19 +309,12 @@ void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const str
 	ky_out_text(out, "\n");
 }
 
-void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   const struct ky_shape *shape, struct ky_symbol_table *symbols)
+void ky_event_fields_json(struct ky_buf *out, struct ky_event_stream *stream,
+			  const struct ky_event *event, const struct ky_shape *shape)
 {
 	const struct ky_schema *schema = event->schema;
 
-	ky_out_text(out, "{\"timestamp_ns\":");
-	if (event->has_timestamp)
-		number(out, event->timestamp_ns);
-	else
-		ky_out_text(out, "null");
-	ky_out_text(out, ",\"event\":");
-	ky_json_string(out, (const char *)schema->name.bytes, schema->name.count);
-	ky_out_text(out, ",\"fields\":{");
+	ky_out_text(out, "{");
 	for (uint16_t i = 0; i < schema->field_count; i++) {
 		size_t bytes;
 		const char *name = ky_shape_key(shape, schema, i, &bytes);
@@ -319,6 +326,25 @@ void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const str
 		any_value(out, stream, &event->values[i], STYLE_JSON);
 	}
 	ky_out_text(out, "}");
+}
+
+void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
+		   const struct ky_shape *shape, const struct ky_event_clock *clock,
+		   struct ky_symbol_table *symbols)
+{
+	const struct ky_schema *schema = event->schema;
+
+	ky_out_text(out, "{\"timestamp_ns\":");
+	if (event->has_timestamp)
+		number(out, event->timestamp_ns);
+	else
+		ky_out_text(out, "null");
+	if (clock->is_wall)
+		ky_json_number_or_null(out, "unix_ns", has_time(event), wall_ns(clock, event));
+	ky_out_text(out, ",\"event\":");
+	ky_json_string(out, (const char *)schema->name.bytes, schema->name.count);
+	ky_out_text(out, ",\"fields\":");
+	ky_event_fields_json(out, stream, event, shape);
 	if (symbols)
 		ky_event_names_json(out, symbols, event);
 	ky_out_text(out, "}\n");
@@ -431,7 +457,7 @@ void ky_csv_cell(struct ky_buf *out, const char *text, size_t text_bytes)
 
 void ky_csv_header(struct ky_buf *out, const struct ky_csv_columns *columns)
 {
-	ky_out_text(out, "timestamp_ns,event");
+	ky_out_text(out, columns->wall ? "timestamp_ns,unix_ns,event" : "timestamp_ns,event");
 	for (uint32_t i = 0; i < columns->count; i++) {
 		ky_out_text(out, ",");
 		ky_csv_cell(out, columns->names[i], columns->name_bytes[i]);
@@ -481,6 +507,10 @@ void ky_event_csv(struct ky_buf *out, const struct ky_csv_columns *columns, uint
 		columns->row[places[i]] = &event->values[i];
 	if (event->has_timestamp)
 		number(out, event->timestamp_ns);
+	if (columns->wall)
+		ky_out_text(out, ",");
+	if (columns->wall && has_time(event))
+		number(out, wall_ns(columns->wall, event));
 	ky_out_text(out, ",");
 	ky_csv_cell(out, (const char *)event->schema->name.bytes, event->schema->name.count);
 	for (uint32_t i = 0; i < columns->count; i++) {

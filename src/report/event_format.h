@@ -16,15 +16,27 @@
 #include <read/event_stream.h>
 #include <read/symbol_table.h>
 
-/* "     0.001234567  PollStartEvent  worker_id=1 ...\n"; start_ns: what times are relative to.
+/* How times are printed: from start_ns on or, where is_wall, as the wall clock's by one reading of
+ * both clocks. */
+struct ky_event_clock {
+	uint64_t start_ns, sync_monotonic_ns, sync_realtime_ns;
+	bool is_wall;
+};
+
+/* "     0.001234567  PollStartEvent  worker_id=1 ...\n", by the wall clock
+ * "2026-05-18T12:30:00.123456789  PollStartEvent ...\n".
  * shape: of the event, NULL: not known. symbols: names in place of addresses; NULL: none. */
 void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   const struct ky_shape *shape, uint64_t start_ns,
+		   const struct ky_shape *shape, const struct ky_event_clock *clock,
 		   struct ky_symbol_table *symbols);
 /* {"timestamp_ns":1,"event":"PollStartEvent","fields":{...}}\n; with symbols: names beside the
- * fields (event_names.h). */
+ * fields (event_names.h). Where the clock is wall: unix_ns after timestamp_ns. */
 void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   const struct ky_shape *shape, struct ky_symbol_table *symbols);
+		   const struct ky_shape *shape, const struct ky_event_clock *clock,
+		   struct ky_symbol_table *symbols);
+/* The fields alone, as an object. */
+void ky_event_fields_json(struct ky_buf *out, struct ky_event_stream *stream,
+			  const struct ky_event *event, const struct ky_shape *shape);
 
 /* The columns of a CSV: union of the fields of the chosen shapes, in order of appearance. */
 struct ky_csv_columns {
@@ -33,7 +45,8 @@ struct ky_csv_columns {
 	uint32_t count, capacity;
 	uint16_t **by_shape; /* per shape: column of each field; NULL: shape not chosen */
 	uint32_t shape_count;
-	const struct ky_value **row; /* scratch: count values */
+	const struct ky_value **row;       /* scratch: count values */
+	const struct ky_event_clock *wall; /* for unix_ns, the second column; NULL: there is none */
 };
 #define KY_CSV_COLUMNS_MAX 4096u
 

@@ -26,7 +26,7 @@ static uint64_t frame_at(const struct ky_value *value, uint32_t index)
 	return frame;
 }
 
-/* Is there code in the field, and can it be told? */
+/* Is there code in the field, and can it be named? */
 static bool is_code(const struct ky_event *event, uint16_t field)
 {
 	const struct ky_value *value = &event->values[field];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* heap_text.h - the part of `kymo report` that says who allocates, what is live and what grows.
+/* heap_text.h - the part of `kymo report` that names what allocates, what is live and what grows.
  * Threads: owner.
  */
 #ifndef KY_REPORT_HEAP_TEXT_H
@@ -7,7 +7,7 @@
 
 #include <analyze/stack_profile.h>
 
-/* Nothing where nobody asked for it. */
+/* Nothing where it was not recorded. */
 void ky_heap_text(struct ky_buf *out, const struct ky_trace *trace,
 		  const struct ky_stack_profile *profile, bool is_coloured);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/profile_cells.h>
 
-#include <report/syscall_name.h>
+#include <report/short_name.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,14 +10,10 @@
 
 const char *ky_profile_short_name(char *cell, const char *name)
 {
-	size_t bytes = strlen(name);
+	char text[KY_SHORT_NAME_BYTES];
 
-	if (bytes <= NAME_COLUMNS)
-		(void)snprintf(cell, KY_PROFILE_CELL_BYTES, "%s", *name ? name : "(unnamed)");
-	else
-		(void)snprintf(cell, KY_PROFILE_CELL_BYTES, "%.*s...%s",
-			       (int)(NAME_COLUMNS / 2 - 2), name,
-			       name + bytes - (NAME_COLUMNS / 2 - 1));
+	ky_short_name(text, *name ? name : "(unnamed)", NAME_COLUMNS);
+	(void)snprintf(cell, KY_PROFILE_CELL_BYTES, "%.*s", (int)KY_PROFILE_CELL_BYTES - 1, text);
 	return cell;
 }
 
@@ -72,14 +68,6 @@ const char *ky_profile_samples(char *cell, uint64_t count)
 		(void)snprintf(cell, KY_PROFILE_CELL_BYTES, "%s samples",
 			       ky_out_count(number, count));
 	return cell;
-}
-
-const char *ky_profile_reason(char *cell, const struct ky_trace *trace, uint8_t reason,
-			      uint32_t syscall)
-{
-	const char *machine = ky_trace_metadata(trace, "machine.architecture");
-
-	return ky_off_cpu_why(cell, reason, syscall, ky_syscall_name(machine, syscall));
 }
 
 void ky_profile_state_cell(struct ky_table *table, const struct ky_off_cpu_parts *of, double all)

@@ -4,6 +4,7 @@
 #include <base/alloc.h>
 #include <report/heap_text.h>
 #include <base/out_text.h>
+#include <report/call_text.h>
 #include <report/profile_cells.h>
 #include <report/unseen_text.h>
 #include <inttypes.h>
@@ -52,7 +53,7 @@ static bool print_withheld(const struct profile_view *view, enum ky_stack_kind k
 	return true;
 }
 
-/* ---- on the processor ---- */
+/* ---- on CPU ---- */
 
 static void function_rows(const struct profile_view *view,
 			  const struct ky_stack_profile_function *functions, uint32_t count,
@@ -248,7 +249,7 @@ static void print_refused_threads(const struct profile_view *view)
 			      ky_out_count(cell, count), count == 1 ? "" : "s");
 }
 
-/* Other things were seen, but nobody sampled: so polls have no sample, whatever they did. */
+/* Other things were recorded, but no sampler ran: so polls have no sample, whatever they did. */
 static void print_unsampled(const struct profile_view *view)
 {
 	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
@@ -262,7 +263,7 @@ static void print_unsampled(const struct profile_view *view)
 	ky_out_text(view->out, "\n");
 }
 
-/* More than a few: perhaps deep stacks, of which perf_event hands on the inner end alone. */
+/* More than a few: perhaps deep stacks, of which perf_event passes on the inner end alone. */
 static void print_cut(const struct profile_view *view, const struct ky_stack_profile_cpu *cpu)
 {
 	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
@@ -279,7 +280,7 @@ static void print_cut(const struct profile_view *view, const struct ky_stack_pro
 				      "");
 }
 
-/* What the process used and no sample stands for: nobody can say what ran then. */
+/* What the process used and no sample stands for: what ran then is not known. */
 static void print_missing(const struct profile_view *view)
 {
 	const struct ky_cpu_cover *cover = &view->profile->cover;
@@ -498,8 +499,8 @@ static void print_waits(const struct profile_view *view)
 		ky_table_count(&table, wait->ns.count);
 		ky_table_duration(&table, wait->max_ns);
 		ky_profile_state_cell(&table, &wait->parts, wait->ns.sum);
-		ky_table_cell(&table,
-			      ky_profile_reason(cell, view->trace, wait->reason, wait->syscall));
+		ky_table_cell(&table, ky_call_text(cell, view->trace, wait->reason, wait->syscall,
+						   &wait->calls, wait->ns.count));
 		ky_profile_where_cells(&table, profile, wait->stack);
 		ky_profile_leaf_cell(&table, profile, wait->stack);
 		woken_note(&table, view, wait);
@@ -528,6 +529,19 @@ static void print_shared(const struct profile_view *view)
 			    "counted at one of them, under Also at the others\n");
 }
 
+static void print_waited(const struct profile_view *view)
+{
+	const struct ky_stack_profile *profile = view->profile;
+	char all[KY_OUT_CELL_BYTES], unknown[KY_OUT_CELL_BYTES];
+
+	if (!profile->waited_ns)
+		return;
+	ky_out_format(view->out,
+		      "  waits of 10 ms and more: %s, of which %s without an await point\n",
+		      ky_out_duration(all, profile->waited_ns),
+		      ky_out_duration(unknown, profile->waited_ns - profile->waited_known_ns));
+}
+
 static void print_places(const struct profile_view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
@@ -539,14 +553,18 @@ static void print_places(const struct profile_view *view)
 		return;
 	if (end_ns > profile->to_ns)
 		end_ns = profile->to_ns;
+	if (profile->shutdown_ns)
+		end_ns = profile->shutdown_ns;
 	if (profile->waiting_count)
-		(void)snprintf(title, sizeof(title), "Where tasks wait: %s at the end",
-			       ky_out_count(count, profile->waiting_count));
+		(void)snprintf(title, sizeof(title), "Where tasks wait: %s %s",
+			       ky_out_count(count, profile->waiting_count),
+			       profile->shutdown_ns ? "just before the shutdown" : "at the end");
 	else
 		(void)snprintf(title, sizeof(title), "Where tasks waited; none does at the end");
 	ky_out_heading(view->out, view->is_coloured, title);
 	print_shared(view);
-	ky_table_begin(&table, "rrrrrlll", "Tasks|Also|Longest|Waited|n|Where||In");
+	print_waited(view);
+	ky_table_begin(&table, "rrrrrrlll", "Tasks|Also|Longest|Known for|Waited|n|Where||In");
 	for (uint32_t i = 0; i < profile->place_count && i < ROWS_MAX; i++) {
 		const struct ky_stack_profile_place *place = &profile->places[i];
 
@@ -559,6 +577,10 @@ static void print_places(const struct profile_view *view)
 			ky_table_duration(&table, end_ns - place->since_ns);
 		else
 			ky_table_cell(&table, "-");
+		if (place->known_ns && end_ns > place->known_ns)
+			ky_table_duration(&table, end_ns - place->known_ns);
+		else
+			ky_table_cell(&table, "");
 		estimate_cell(&table, &place->ns);
 		ky_table_count(&table, place->ns.count);
 		ky_profile_where_cells(&table, profile, place->stack);

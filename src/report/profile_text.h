@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* profile_text.h - the part of `kymo report` that says what samples tell.
+/* profile_text.h - the part of `kymo report` that says what samples show.
  * Threads: owner.
  */
 #ifndef KY_REPORT_PROFILE_TEXT_H

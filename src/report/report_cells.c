@@ -5,28 +5,52 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_COLUMNS 60u
+/* Tried one after the other; then the whole name. */
+static const uint32_t name_columns[] = {60, 100, 200, UINT32_MAX};
 
-const char *ky_report_name(char *cell, const struct ky_trace *trace, uint32_t name)
+static bool is_alike(const struct ky_report_view *view, uint32_t name, const char *text,
+		     uint32_t other, uint32_t columns)
 {
-	const char *text = ky_trace_name(trace, name);
-	size_t bytes = strlen(text);
+	char short_name[KY_SHORT_NAME_BYTES];
+
+	return other != name && other != KY_NONE &&
+	       strcmp(ky_short_name(short_name, ky_trace_name(view->trace, other), columns),
+		      text) == 0;
+}
+
+static bool is_unique(const struct ky_report_view *view, uint32_t name, const char *text,
+		      uint32_t columns)
+{
+	const struct ky_report *report = view->report;
+
+	for (uint32_t i = 0; i < report->group_count; i++)
+		if (is_alike(view, name, text, report->groups[i].name, columns))
+			return false;
+	for (uint32_t i = 0; i < report->blocking_group_count; i++)
+		if (is_alike(view, name, text, report->blocking_groups[i].name, columns))
+			return false;
+	return true;
+}
+
+const char *ky_report_name(char *cell, const struct ky_report_view *view, uint32_t name)
+{
+	const char *text = ky_trace_name(view->trace, name);
 
 	if (!*text)
-		text = "(unnamed)";
-	if (bytes <= NAME_COLUMNS)
-		(void)snprintf(cell, KY_REPORT_NAME_BYTES, "%s", text);
-	else
-		(void)snprintf(cell, KY_REPORT_NAME_BYTES, "%.*s...%s", (int)(NAME_COLUMNS / 2 - 2),
-			       text, text + bytes - (NAME_COLUMNS / 2 - 1));
+		return "(unnamed)";
+	for (size_t i = 0; i < sizeof(name_columns) / sizeof(name_columns[0]); i++) {
+		ky_short_name(cell, text, name_columns[i]);
+		if (is_unique(view, name, cell, name_columns[i]))
+			break;
+	}
 	return cell;
 }
 
-void ky_report_name_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t name)
+void ky_report_name_cell(struct ky_table *table, const struct ky_report_view *view, uint32_t name)
 {
 	char cell[KY_REPORT_NAME_BYTES];
 
-	ky_table_cell(table, ky_report_name(cell, trace, name));
+	ky_table_cell(table, ky_report_name(cell, view, name));
 }
 
 uint32_t ky_report_poll_name(const struct ky_trace *trace, const struct ky_poll *poll)
@@ -42,6 +66,10 @@ void ky_report_moment_cell(struct ky_table *table, const struct ky_report_view *
 	uint64_t start = view->trace->run_first_ns;
 	char seconds[KY_OUT_CELL_BYTES];
 
+	if (view->is_wall) {
+		ky_table_cell(table, ky_out_utc(seconds, ky_trace_unix_ns(view->trace, time_ns)));
+		return;
+	}
 	(void)ky_out_seconds(seconds, time_ns >= start ? time_ns - start : start - time_ns);
 	ky_table_format(table, "%s%.*s", time_ns >= start ? "+" : "-", (int)strlen(seconds) - 3,
 			seconds);
@@ -72,4 +100,30 @@ void ky_report_task_cell(struct ky_table *table, const struct ky_trace *trace, u
 		ky_table_format(table, "%" PRIu64, trace->tasks[task].id);
 	else
 		ky_table_cell(table, "-");
+}
+
+const char *ky_report_runtime(const struct ky_trace *trace, uint32_t worker)
+{
+	static const char *const flavors[] = {"unnamed", "multi-thread", "current-thread"};
+	const struct ky_trace_runtime *known;
+	uint32_t runtime = trace->workers[worker].runtime;
+	const char *name;
+
+	if (runtime == KY_NONE || runtime >= trace->runtime_count)
+		return "-";
+	known = &trace->runtimes[runtime];
+	name = ky_trace_name(trace, known->name);
+	return *name ? name : flavors[known->flavor < 3 ? known->flavor : 0];
+}
+
+void ky_report_thread_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t tid)
+{
+	const char *name = ky_trace_name(trace, ky_trace_thread_name(trace, tid));
+
+	if (!tid)
+		ky_table_cell(table, "-");
+	else if (*name)
+		ky_table_format(table, "%u %s", tid, name);
+	else
+		ky_table_format(table, "%u", tid);
 }

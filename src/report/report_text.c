@@ -5,9 +5,14 @@
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
 #include <report/doubt_text.h>
+#include <report/failed_text.h>
 #include <report/histogram_text.h>
 #include <report/resource_text.h>
+#include <report/root_text.h>
+#include <report/stop_text.h>
 #include <report/watched_text.h>
+#include <report/thread_text.h>
+#include <report/wake_text.h>
 #include <report/worst_list.h>
 #include <report/worst_text.h>
 #include <errno.h>
@@ -48,8 +53,12 @@ static void print_workers(const struct ky_report_view *view)
 		       is_any_unknown ? "Workers: active is not parked, in polls is running tasks; "
 					"shares are of the time that is known" :
 					"Workers: active is not parked, in polls is running tasks");
-	ky_table_begin(&table, is_any_unknown ? "rrrrrrrrr" : "rrrrrrrr",
-		       "Worker|Active|In polls|CPU|Polls|Longest|Parks|Wakes|Unknown");
+	ky_table_begin(
+		&table, is_any_unknown ? "rrrrrrrrrll" : "rrrrrrrrll",
+		is_any_unknown ?
+			"Worker|Active|In polls|CPU|Polls|Longest|Parks|Wakes|Unknown|Runtime|"
+			"Thread" :
+			"Worker|Active|In polls|CPU|Polls|Longest|Parks|Wakes|Runtime|Thread");
 	for (uint32_t i = 0; i < report->worker_count && i < WORKERS_MAX; i++) {
 		const struct ky_worker_use *use = &report->workers[i];
 
@@ -63,6 +72,8 @@ static void print_workers(const struct ky_report_view *view)
 		ky_table_count(&table, use->wake_count);
 		if (is_any_unknown)
 			unknown_cell(&table, use);
+		ky_table_cell(&table, ky_report_runtime(view->trace, use->worker));
+		ky_report_thread_cell(&table, view->trace, view->trace->workers[use->worker].tid);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);
 	if (report->worker_count > WORKERS_MAX)
@@ -92,7 +103,7 @@ static void print_spans(const struct ky_report_view *view)
 	for (uint32_t i = 0; i < count && i < SPANS_MAX; i++) {
 		const struct ky_quantiles *lengths = &groups[i].lengths;
 
-		ky_report_name_cell(&table, view->trace, groups[i].name);
+		ky_report_name_cell(&table, view, groups[i].name);
 		ky_table_count(&table, lengths->count);
 		ky_table_duration(&table, lengths->p50);
 		ky_table_duration(&table, lengths->p99);
@@ -106,14 +117,14 @@ static void print_spans(const struct ky_report_view *view)
 	ky_free(groups);
 }
 
-/* What the kernel has counted, exactly, between looks at its counters. */
+/* What the kernel has counted, exactly, between readings of its counters. */
 static void print_thread_counts(const struct ky_report_view *view)
 {
 	struct ky_thread_count *counts;
 	struct ky_table table;
 	uint32_t count;
 
-	/* Without memory there is no table, as where nobody looked. */
+	/* Without memory there is no table, as without readings. */
 	if (ky_thread_counts(view->trace, view->report->from_ns, view->report->to_ns + 1, &counts,
 			     &count) ||
 	    !count) {
@@ -181,7 +192,10 @@ static void print_groups(const struct ky_report_view *view)
 
 	if (!report->group_count)
 		return;
-	ky_out_heading(view->out, view->is_coloured, "Tasks by name, most poll time first");
+	ky_out_heading(view->out, view->is_coloured,
+		       report->shutdown_ns ? "Tasks by name, most poll time first; alive just "
+					     "before the shutdown" :
+					     "Tasks by name, most poll time first");
 	ky_table_begin(&table, "rrrrrrrl",
 		       "Tasks|Alive|Polls|Poll time|Share|Longest poll|Longest wait|Name");
 	for (uint32_t i = 0; i < report->group_count && i < GROUPS_MAX; i++) {
@@ -197,7 +211,7 @@ static void print_groups(const struct ky_report_view *view)
 			ky_table_duration(&table, group->delay_max_ns);
 		else
 			ky_table_cell(&table, "-");
-		ky_report_name_cell(&table, view->trace, group->name);
+		ky_report_name_cell(&table, view, group->name);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);
 	if (report->group_count > GROUPS_MAX)
@@ -221,18 +235,19 @@ static void print_blocking(const struct ky_report_view *view)
 		ky_table_count(&table, group->run_count);
 		ky_table_duration(&table, group->busy_ns);
 		ky_table_duration(&table, group->run_max_ns);
-		ky_report_name_cell(&table, view->trace, group->name);
+		ky_report_name_cell(&table, view, group->name);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);
 	ky_out_text(view->out, "\n");
 }
 
-/* The first lines: what somebody woken at night needs. */
+/* The first lines: what an engineer needs at night. */
 static void print_answer(const struct ky_report_view *view)
 {
 	const struct ky_report *report = view->report;
 	const struct ky_trace *trace = view->trace;
 	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES], name[KY_REPORT_NAME_BYTES];
+	const char *text;
 	const char *service = ky_trace_metadata(trace, "service");
 	uint64_t unix_ns = ky_trace_unix_ns(trace, report->from_ns);
 
@@ -246,29 +261,37 @@ static void print_answer(const struct ky_report_view *view)
 	ky_out_format(view->out, ", %s polls", ky_out_count(a, report->polls.count));
 	if (trace->lost_records)
 		ky_out_format(view->out, ", %s RECORDS LOST", ky_out_count(b, trace->lost_records));
+	if (report->shutdown_ns)
+		ky_out_format(view->out, ", shut down at +%s",
+			      ky_out_duration(a, report->shutdown_ns - trace->run_first_ns));
+	if (trace->lost_samples)
+		ky_out_format(view->out, ", %s SAMPLES LOST", ky_out_count(b, trace->lost_samples));
 	ky_out_text(view->out, "\n");
+	ky_stop_text(view->out, trace, report);
+	ky_failed_text(view);
 	if (report->polls_counted && report->polls.max > 0 &&
 	    (!report->worst_poll_count ||
-	     report->worst_polls[0].poll.duration_ns < report->polls.max)) {
+	     ky_worst_poll_ns(report->worst_polls) < report->polls.max)) {
 		ky_out_format(view->out, "Longest poll %s, in a histogram only\n",
 			      ky_out_duration(a, report->polls.max));
 	} else if (report->worst_poll_count) {
 		const struct ky_poll *poll = &report->worst_polls[0].poll;
 
-		ky_out_format(view->out,
-			      "Longest poll %s: ", ky_out_duration(a, poll->duration_ns));
-		(void)ky_report_name(name, trace, ky_report_poll_name(trace, poll));
-		ky_out_safe(view->out, name, strlen(name));
+		ky_out_format(view->out, "Longest poll %s: ",
+			      ky_out_duration(a, ky_worst_poll_ns(report->worst_polls)));
+		text = ky_report_name(name, view, ky_report_poll_name(trace, poll));
+		ky_out_safe(view->out, text, strlen(text));
 		ky_out_text(view->out, "\n");
 		ky_worst_answer(view->out, trace, view->profile);
 	}
 	if (report->worst_delay_count) {
 		const struct ky_poll *poll = &report->worst_delays[0].poll;
 
-		ky_out_format(view->out, "Longest wait %s: ", ky_out_duration(a, poll->delay_ns));
-		(void)ky_report_name(name, trace, ky_report_poll_name(trace, poll));
-		ky_out_safe(view->out, name, strlen(name));
-		ky_out_text(view->out, "\n");
+		ky_out_format(view->out, "Longest wait %s from wake to poll: ",
+			      ky_out_duration(a, ky_worst_delay_ns(report->worst_delays)));
+		text = ky_report_name(name, view, ky_report_poll_name(trace, poll));
+		ky_out_safe(view->out, text, strlen(text));
+		ky_out_text(view->out, " (a late wake is not in it)\n");
 	}
 	ky_out_text(view->out, "\n");
 }
@@ -284,9 +307,12 @@ static void print_watched(const struct ky_report_view *view)
 
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile,
-		    uint32_t worst_count, bool is_coloured, const struct ky_code_names *names)
+		    uint32_t worst_count, bool is_coloured, const struct ky_code_names *names,
+		    bool is_wall)
 {
-	struct ky_report_view view = {out, trace, report, profile, is_coloured, worst_count, names};
+	struct ky_report_view view = {out,     trace,       report,
+				      profile, is_coloured, worst_count,
+				      names,   is_wall,     profile ? &profile->code : NULL};
 
 	print_answer(&view);
 	print_watched(&view);
@@ -294,10 +320,13 @@ void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 	ky_worst_polls(&view);
 	ky_worst_text(out, trace, profile, is_coloured);
 	ky_worst_delays(&view);
+	ky_wake_table(&view);
 	print_workers(&view);
 	print_thread_counts(&view);
 	ky_resource_text(out, trace, report, is_coloured);
+	ky_thread_text(out, trace, report, is_coloured);
 	print_groups(&view);
+	ky_root_text(&view);
 	print_blocking(&view);
 	print_spans(&view);
 	ky_histogram_text(&view, "Polls by duration (at least, count, share)",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define QUEUES_SHOWN 8u
+#define FEW_READINGS 4u
 #define SECOND_NS UINT64_C(1000000000)
 
 struct use_view {
@@ -262,10 +263,13 @@ static void most_pressure(const struct use_view *view, uint32_t value, const cha
 	uint64_t group = use->pressure[1][value].max_permille;
 	char cell[KY_OUT_CELL_BYTES];
 
-	ky_out_format(view->out,
-		      "  ! threads %s waited for %s %s of the time between two readings\n",
+	ky_out_format(view->out, "  ! threads %s waited for %s %s of the time between two readings",
 		      group >= machine ? "of the cgroup" : "of the machine", what,
 		      ky_out_permille(cell, group >= machine ? group : machine));
+	if (value == KY_PRESSURE_CPU_SOME)
+		ky_out_format(view->out, "; this process's workers %s of the time they could run",
+			      ky_out_permille(cell, use->own_delay_permille));
+	ky_out_text(view->out, "\n");
 }
 
 static void finding(const struct use_view *view, uint32_t which)
@@ -324,10 +328,21 @@ static void finding(const struct use_view *view, uint32_t which)
 static void print(struct use_view *view)
 {
 	const char *missing = ky_trace_metadata(view->trace, "resources.missing");
+	const struct ky_resource_use *use = view->use;
 
+	if (use->reading_count < FEW_READINGS)
+		ky_out_text(view->out, "  Few readings: rates are averages over the whole time "
+				       "between two of them\n");
 	cpu(view);
 	memory(view);
 	counts(view);
+	if (is_known(use->own_delay_permille)) {
+		char cell[KY_OUT_CELL_BYTES];
+
+		name(view, "Waits, workers");
+		ky_out_format(view->out, "CPU %s of the time that they could run\n",
+			      ky_out_permille(cell, use->own_delay_permille));
+	}
 	pressure(view, 0, "Waits, machine");
 	pressure(view, 1, "Waits, cgroup");
 	queues(view);
@@ -349,7 +364,7 @@ void ky_resource_text(struct ky_buf *out, const struct ky_trace *trace,
 	char cell[KY_OUT_CELL_BYTES], heading[96];
 	struct use_view view = {.out = out, .trace = trace};
 
-	/* Without memory there is no such part, as where nobody looked. */
+	/* Without memory there is no such part, as without readings. */
 	if (ky_resource_use(trace, report->from_ns, report->to_ns, &use) || !use)
 		return;
 	view.use = use;

@@ -7,7 +7,7 @@
 
 #include <analyze/report.h>
 
-/* What was used, then in words what makes tasks late. Nothing where nobody looked. */
+/* What was used, then in words what makes tasks late. Nothing without readings. */
 void ky_resource_text(struct ky_buf *out, const struct ky_trace *trace,
 		      const struct ky_report *report, bool is_coloured);
 

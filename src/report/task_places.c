@@ -24,7 +24,6 @@ enum {
 
 struct ky_task_place {
 	uint64_t task, time_ns, since_ns, polled_ns;
-	double chance;
 	uint8_t state;
 	bool is_truncated;
 	uint32_t stack;       /* index in stacks */
@@ -67,12 +66,13 @@ static uint32_t stack_of(struct ky_task_places *places, const struct ky_value *v
 
 int ky_task_places_event(struct ky_task_places *places, const struct ky_event *event)
 {
-	const struct ky_value *text, *chance;
+	const struct ky_value *text;
 	struct ky_task_place *entry;
 	uint32_t stack;
 
 	if (event->schema->event != KY_EV_AWAIT_PLACE ||
-	    ky_event_number(event, KY_F_AWAIT_PLACE_since_ns, 0) == 0)
+	    ky_event_number(event, KY_F_AWAIT_PLACE_since_ns, 0) == 0 ||
+	    ky_event_number(event, KY_F_AWAIT_PLACE_wait_ns, 0) != 0)
 		return 0;
 	stack = stack_of(places, ky_event_field(event, KY_F_AWAIT_PLACE_callchain));
 	if (stack == ENTRIES_MAX || places->entry_count == ENTRIES_MAX ||
@@ -88,8 +88,6 @@ int ky_task_places_event(struct ky_task_places *places, const struct ky_event *e
 	entry->polled_ns = ky_event_number(event, KY_F_AWAIT_PLACE_polled_ns, 0);
 	entry->state = (uint8_t)ky_event_number(event, KY_F_AWAIT_PLACE_state, 0);
 	entry->is_truncated = ky_event_number(event, KY_F_AWAIT_PLACE_is_truncated, 0) != 0;
-	chance = ky_event_field(event, KY_F_AWAIT_PLACE_inclusion_probability);
-	entry->chance = chance ? chance->as.f64 : 1;
 	text = ky_event_field(event, KY_F_AWAIT_PLACE_task_name);
 	if (text)
 		memcpy(entry->name, text->text.bytes,
@@ -301,7 +299,7 @@ static void safe(struct ky_buf *out, const char *text)
 static const char *state_text(uint8_t state)
 {
 	return state == STATE_POLLED ? "being polled now; it last waited" :
-	       state == STATE_MOVED  ? "waits elsewhere by now, perhaps; last seen" :
+	       state == STATE_MOVED  ? "perhaps; it waits at some of its await points" :
 				       "";
 }
 
@@ -434,7 +432,6 @@ static void print_json(struct ky_buf *out, const struct ky_task_places *places,
 			ky_json_number(out, "since_ns", entry->since_ns);
 			ky_json_number(out, "waited_ns", waited_ns(entry));
 			ky_json_number(out, "places", entry->place_count);
-			ky_json_number(out, "one_in", (uint64_t)(1 / entry->chance + 0.5));
 			ky_json_flag(out, "truncated", entry->is_truncated);
 			/* It came there by another way. */
 			if (entry->stack != first->stack)

@@ -2,9 +2,9 @@
 /* task_places.h - where the tasks of a dump wait: its AwaitPlaceEvents of live tasks, by place.
  *
  * A place is what the program's own code awaits: the function of a library that its own function
- * called last on the way to whoever keeps the waker, and that own function with its line.
+ * called last on the way to what keeps the waker, and that own function with its line.
  * A task that waits for several things at once (select!, join!) is at several places. It is counted
- * at one of them, the one with most tasks, and told as waiting there, too, at the others: so the
+ * at one of them, the one with most tasks, and listed as waiting there, too, at the others: so the
  * counts sum to the tasks.
  *
  * Every event of the dump goes through ky_task_places_event() before the text is made.

@@ -11,7 +11,7 @@
 void ky_unseen_text(struct ky_buf *out, const struct ky_stack_profile *profile,
 		    enum ky_stack_kind kind);
 
-/* " (95 %: 1.10 s to 1.31 s)" of the times off the processor; "" where all of it was seen. Returns
+/* " (95 %: 1.10 s to 1.31 s)" of off-CPU times; "" where all of it was seen. Returns
  * cell. */
 #define KY_UNSEEN_INTERVAL_BYTES 128u
 const char *ky_unseen_interval(char *cell, const struct ky_stack_profile *profile);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/watched_text.h>
+#include <report/short_name.h>
 
 #include <report/frames_text.h>
 #include <base/out_text.h>
@@ -12,7 +13,7 @@
 
 #define TRIGGERS_MAX 10u
 #define POLLS_MAX 10u
-#define NAME_BYTES 56u
+#define NAME_COLUMNS 60u
 #define READS_MAX 256u /* compared with each other */
 #define INDENT 10u
 
@@ -28,7 +29,7 @@ static uint64_t number(const struct ky_trace *trace, const char *key)
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
-/* Silence that somebody asked for looks like a service that idles. */
+/* Recording that a user stopped has the silence of a service that idles. */
 static void print_stop(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint64_t stopped_ns = number(trace, "recording.stopped_ns"), last_ns = 0;
@@ -113,7 +114,7 @@ static void print_trigger(struct ky_buf *out, const struct ky_trace *trace,
 	ky_out_text(out, "\n");
 }
 
-/* What no dump of a firing tells. */
+/* Firings that no dump reports. */
 static void print_unreported(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint64_t unreported = number(trace, "rules.untold"),
@@ -163,7 +164,7 @@ static bool is_runnable(const struct ky_trace_stuck *check)
 	return check->is_running || check->state == 'R';
 }
 
-/* What a look saw, in a word that looks share. */
+/* What a check saw, in a word that checks share. */
 static void activity(char *cell, size_t bytes, const struct ky_trace *trace,
 		     const struct ky_trace_stuck *stuck, bool is_starved)
 {
@@ -188,8 +189,8 @@ static void activity(char *cell, size_t bytes, const struct ky_trace *trace,
 		(void)snprintf(cell, bytes, "nothing readable");
 }
 
-/* A thread polls a task once at a time: looks whose spans from the poll's beginning overlap saw the
- * same poll, though each may have measured the beginning a little differently. */
+/* A thread polls a task once at a time: checks whose spans from the poll's beginning overlap saw
+ * the same poll, though each may have measured the beginning a little differently. */
 static bool is_same_poll(const struct ky_trace_stuck *a, const struct ky_trace_stuck *b)
 {
 	return a->tid == b->tid && a->task_id == b->task_id &&
@@ -197,26 +198,23 @@ static bool is_same_poll(const struct ky_trace_stuck *a, const struct ky_trace_s
 		(a->poll_start_ns < b->time_ns && b->poll_start_ns < a->time_ns));
 }
 
-/* (name), shortened in the middle: what tells names apart stands at both ends. */
+/* (name), as short_name.h has it. */
 static void put_task_name(struct ky_buf *out, const struct ky_trace *trace, uint64_t task_id)
 {
 	uint32_t task = ky_trace_task(trace, task_id);
 	const char *name = ky_trace_name(trace,
 					 task != KY_NONE ? trace->tasks[task].name : KY_NONE);
-	size_t bytes = strlen(name);
+	char text[KY_SHORT_NAME_BYTES];
 
-	if (bytes == 0)
+	if (!*name)
 		return;
+	ky_short_name(text, name, NAME_COLUMNS);
 	ky_out_text(out, " (");
-	ky_out_safe(out, name, bytes <= NAME_BYTES ? bytes : NAME_BYTES / 2);
-	if (bytes > NAME_BYTES) {
-		ky_out_text(out, "...");
-		ky_out_safe(out, name + bytes - NAME_BYTES / 2, NAME_BYTES / 2);
-	}
+	ky_out_safe(out, text, strlen(text));
 	ky_out_text(out, ")");
 }
 
-/* From the first to the last look that tells what the kernel had counted. */
+/* From the first to the last check that has what the kernel had counted. */
 struct check_times {
 	uint64_t span_ns, running_ns, waiting_ns;
 	uint32_t checks;
@@ -226,18 +224,18 @@ struct checks {
 	char most[128]; /* what most of them saw */
 	uint32_t count, most_count;
 	uint64_t last_ns;
-	uint64_t pc, pc_ns; /* of the last look that saw one; 0: none did */
+	uint64_t pc, pc_ns; /* of the last check that saw one; 0: none did */
 	/* The stack that most of them saw, the latest of equals; KY_NONE: none saw one. */
 	uint32_t stack, stack_count, stack_check, with_stack;
-	/* Looks that found it running, or in want of a processor: there is no stack to take. */
+	/* Checks that found it running, or waiting for a CPU: there is no stack to take. */
 	uint32_t running, starved;
-	/* All of them, in order of time, and whether that one found it in want of a processor. */
+	/* All of them, in order of time, and whether that one found it waiting for a CPU. */
 	uint16_t order[READS_MAX];
 	bool is_starved[READS_MAX];
 	struct check_times times;
 };
 
-/* The looks at this poll that saw the same stack as look `which`. */
+/* The checks of this poll that saw the same stack as check `which`. */
 static uint32_t count_stack(const struct ky_trace *trace, uint32_t first, uint32_t which,
 			    uint32_t total)
 {
@@ -294,7 +292,7 @@ static void print_hang(struct ky_buf *out, const struct ky_trace *trace,
 		       check->time_ns, !check->is_truncated, INDENT);
 }
 
-/* Between two looks the kernel brings the CPU time of a running thread up to date at its tick. */
+/* Between two checks the kernel brings the CPU time of a running thread up to date at its tick. */
 #define TICK_NS_MAX UINT64_C(10000000)
 
 static uint64_t grown(uint64_t from, uint64_t to)
@@ -307,14 +305,14 @@ static bool is_counted(const struct ky_trace_stuck *check)
 	return check->cpu_ns != UINT64_MAX && check->run_delay_ns != UINT64_MAX;
 }
 
-/* It wanted a processor at both looks and had none between them: counted when it gets one. */
+/* It waited for a CPU at both checks and had none between them: counted when it gets one. */
 static bool got_none(const struct ky_trace_stuck *a, const struct ky_trace_stuck *b)
 {
 	return is_runnable(a) && is_runnable(b) && a->cpu_ns == b->cpu_ns &&
 	       a->run_delay_ns == b->run_delay_ns && a->time_ns != b->time_ns;
 }
 
-/* Looks at this poll from `first` on, by their time. */
+/* Checks of this poll from `first` on, by their time. */
 static void sort_checks(struct checks *checks, const struct ky_trace *trace, uint32_t first)
 {
 	const struct ky_trace_stuck *list = trace->stuck;
@@ -332,8 +330,8 @@ static void sort_checks(struct checks *checks, const struct ky_trace *trace, uin
 	}
 }
 
-/* Which looks found it in want of a processor rather than on one: it had none since the look
- * before, or waited for longer than it ran; of the first look the one behind it tells. */
+/* Which checks found it waiting for a CPU rather than on one: it had none since the check before,
+ * or waited for longer than it ran; the first check is judged by the one after it. */
 static void find_starved(struct checks *checks, const struct ky_trace_stuck *list)
 {
 	const struct ky_trace_stuck *before = NULL;
@@ -358,7 +356,7 @@ static void find_starved(struct checks *checks, const struct ky_trace_stuck *lis
 	}
 }
 
-/* What the thread did in the time between the looks. */
+/* What the thread did in the time between the checks. */
 static void find_times(struct checks *checks, const struct ky_trace_stuck *list)
 {
 	const struct ky_trace_stuck *first = NULL, *last = NULL, *since = NULL;
@@ -406,7 +404,7 @@ static void put_times(struct ky_buf *out, const struct check_times *times)
 		ky_out_duration(cells[3], times->running_ns));
 }
 
-/* All looks at this poll; the first of them is `first`. */
+/* All checks of this poll; the first of them is `first`. */
 static void gather_checks(struct checks *checks, const struct ky_trace *trace, uint32_t first)
 {
 	const struct ky_trace_stuck *list = trace->stuck;
@@ -472,7 +470,7 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 	ky_out_text(out, "\n");
 }
 
-/* One line for each poll, however often it was looked at. */
+/* One line for each poll, however often it was checked. */
 static void print_stuck(struct ky_buf *out, const struct ky_trace *trace,
 			const struct ky_code_names *names)
 {

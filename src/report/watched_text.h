@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* watched_text.h - lines of `kymo info` and `kymo report` about what was told from outside: how the
- * process ended, why there is this dump, which rule fired, what stuck threads did.
+/* watched_text.h - lines of `kymo info` and `kymo report` about what was recorded externally: how
+ * the process ended, why there is this dump, which rule fired, what stuck threads did.
  * Threads: any.
  */
 #ifndef KY_REPORT_WATCHED_TEXT_H

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/worst_text.h>
 
+#include <analyze/culprit.h>
+#include <analyze/poll_parts.h>
+#include <report/call_text.h>
 #include <report/profile_cells.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,51 +15,158 @@ struct worst_view {
 	const struct ky_stack_profile *profile;
 };
 
+/* "app::export at main.rs:57" */
+static void put_line(char *text, size_t text_bytes, const struct ky_code_line *line)
+{
+	char name[KY_PROFILE_CELL_BYTES], place[KY_PROFILE_CELL_BYTES];
+
+	if (*ky_profile_place(place, line))
+		(void)snprintf(text, text_bytes, "%s at %s",
+			       ky_profile_short_name(name, line->name), place);
+	else
+		(void)snprintf(text, text_bytes, "%s", ky_profile_short_name(name, line->name));
+}
+
 /* ", app::export at main.rs:57": empty without a stack. */
 static const char *own_place(char *text, size_t text_bytes, const struct ky_stack_profile *profile,
 			     uint32_t stack)
 {
 	const struct ky_code_line *line = ky_code_own_line(&profile->code, stack);
-	char name[KY_PROFILE_CELL_BYTES], place[KY_PROFILE_CELL_BYTES];
 
 	text[0] = '\0';
-	if (line && *ky_profile_place(place, line))
-		(void)snprintf(text, text_bytes, ", %s at %s",
-			       ky_profile_short_name(name, line->name), place);
-	else if (line)
-		(void)snprintf(text, text_bytes, ", %s", ky_profile_short_name(name, line->name));
+	if (line) {
+		memcpy(text, ", ", 3);
+		put_line(text + 2, text_bytes - 2, line);
+	}
 	return text;
 }
 
-void ky_worst_answer(struct ky_buf *out, const struct ky_trace *trace,
-		     const struct ky_stack_profile *profile)
+/* "  on CPU in it: 7 of 8 samples in app::export at main.rs:57, which calls app::hash" */
+static void cpu_answer(char *text, size_t text_bytes, const struct ky_trace *trace,
+		       const struct ky_stack_profile *profile)
 {
 	const struct ky_stack_profile_poll *worst = &profile->worst[0];
-	char text[4 * KY_PROFILE_CELL_BYTES], cell[KY_PROFILE_CELL_BYTES];
-	char place[2 * KY_PROFILE_CELL_BYTES + 8];
+	char place[2 * KY_PROFILE_CELL_BYTES + 8], cell[KY_PROFILE_CELL_BYTES];
+	char count[KY_OUT_CELL_BYTES];
+	struct ky_culprit culprit;
+	size_t used;
 
-	if (!profile->worst_count)
-		return;
-	if (worst->off_row_count && worst->off_rows[0].ns >= worst->poll.duration_ns / 2) {
-		char duration[KY_OUT_CELL_BYTES];
-
-		(void)snprintf(text, sizeof(text), "  %s of it off CPU: %s%s",
-			       ky_out_duration(duration, worst->off_rows[0].ns),
-			       ky_profile_reason(cell, trace, worst->off_rows[0].reason,
-						 worst->off_rows[0].syscall),
-			       own_place(place, sizeof(place), profile, worst->off_rows[0].stack));
-	} else if (worst->cpu_row_count && !ky_stack_profile_is_withheld(profile, KY_STACK_CPU)) {
-		char all[KY_OUT_CELL_BYTES];
-
-		(void)snprintf(text, sizeof(text), "  on CPU in it: %s of %s%s",
-			       ky_out_count(all, worst->cpu_rows[0].count),
+	if (!ky_culprit_find(&culprit, trace, profile, &worst->poll)) {
+		(void)snprintf(text, text_bytes, "  on CPU in it: %s of %s%s",
+			       ky_out_count(count, worst->cpu_rows[0].count),
 			       ky_profile_samples(cell, worst->cpu_count),
 			       own_place(place, sizeof(place), profile, worst->cpu_rows[0].stack));
+		return;
+	}
+	put_line(place, sizeof(place), culprit.line);
+	used = (size_t)snprintf(text, text_bytes, "  on CPU in it: %s of %s in %s",
+				ky_out_count(count, culprit.count),
+				ky_profile_samples(cell, culprit.all), place);
+	if (culprit.callee && used < text_bytes)
+		(void)snprintf(text + used, text_bytes - used, ", which calls %s",
+			       ky_profile_short_name(cell, culprit.callee->name));
+}
+
+/* "  on CPU 5.0 ms of it, 6.9 ms waited for a CPU, 120 us blocked": exact, where it is known. */
+static void print_parts(struct ky_buf *out, const struct ky_trace *trace,
+			const struct ky_poll *poll)
+{
+	char cell[KY_OUT_CELL_BYTES];
+	struct ky_poll_parts parts;
+
+	if (!ky_poll_parts(trace, poll, &parts))
+		return;
+	ky_out_format(out, "  on CPU %s of it", ky_out_duration(cell, parts.cpu_ns));
+	if (parts.delay_ns == UINT64_MAX) {
+		ky_out_format(out, ", %s waiting for a CPU or blocked",
+			      ky_out_duration(cell, parts.off_ns));
+	} else {
+		ky_out_format(out, ", %s waiting for a CPU", ky_out_duration(cell, parts.delay_ns));
+		ky_out_format(out, ", %s blocked", ky_out_duration(cell, parts.blocked_ns));
+	}
+	if (parts.stopped_ns)
+		ky_out_format(out, ", %s more the process was stopped",
+			      ky_out_duration(cell, parts.stopped_ns));
+	if (parts.unsure_ns)
+		ky_out_format(out, "; each to %s", ky_out_duration(cell, parts.unsure_ns));
+	ky_out_text(out, "\n");
+}
+
+/* What the kernel's counters say of a poll, windows do not say again: preemption that they saw in a
+ * part of the time. */
+static bool is_counted(const struct ky_trace *trace, const struct ky_stack_profile_poll *worst)
+{
+	struct ky_poll_parts parts;
+
+	return ky_poll_parts(trace, &worst->poll, &parts) && parts.delay_ns != UINT64_MAX;
+}
+
+/* The row where it was off CPU for half of the time and more: not where others took its CPU, when
+ * that is counted. Returns off_row_count: there is none. */
+static uint32_t off_row(const struct ky_trace *trace, const struct ky_stack_profile_poll *worst)
+{
+	bool is_exact = is_counted(trace, worst);
+
+	for (uint32_t i = 0; i < worst->off_row_count; i++) {
+		if (is_exact && worst->off_rows[i].reason == KY_WAIT_PREEMPTED)
+			continue;
+		return worst->off_rows[i].ns >= worst->poll.duration_ns / 2 ? i :
+									      worst->off_row_count;
+	}
+	return worst->off_row_count;
+}
+
+/* Where it was most of the time. */
+static void print_place(struct ky_buf *out, const struct ky_trace *trace,
+			const struct ky_stack_profile *profile)
+{
+	const struct ky_stack_profile_poll *worst = &profile->worst[0];
+	uint32_t off = off_row(trace, worst);
+	char text[5 * KY_PROFILE_CELL_BYTES], cell[KY_PROFILE_CELL_BYTES];
+	char place[2 * KY_PROFILE_CELL_BYTES + 8];
+
+	if (off < worst->off_row_count) {
+		char duration[KY_OUT_CELL_BYTES];
+
+		(void)snprintf(
+			text, sizeof(text), "  %s of it off CPU: %s%s",
+			ky_out_duration(duration, worst->off_rows[off].ns),
+			ky_call_text(cell, trace, worst->off_rows[off].reason,
+				     worst->off_rows[off].syscall, &worst->off_rows[off].calls,
+				     worst->off_rows[off].count),
+			own_place(place, sizeof(place), profile, worst->off_rows[off].stack));
+	} else if (worst->cpu_row_count && !ky_stack_profile_is_withheld(profile, KY_STACK_CPU)) {
+		cpu_answer(text, sizeof(text), trace, profile);
 	} else {
 		return;
 	}
 	ky_out_safe(out, text, strlen(text));
 	ky_out_text(out, "\n");
+}
+
+void ky_worst_answer(struct ky_buf *out, const struct ky_trace *trace,
+		     const struct ky_stack_profile *profile)
+{
+	if (!profile->worst_count)
+		return;
+	print_place(out, trace, profile);
+	print_parts(out, trace, &profile->worst[0].poll);
+}
+
+/* Windows watch a share of the time. */
+static const char *observed(char *cell, const struct ky_stack_profile *profile)
+{
+	char share[KY_OUT_CELL_BYTES];
+
+	cell[0] = '\0';
+	if (profile->switches_stretch_ns &&
+	    profile->switches_observed_ns < profile->switches_stretch_ns)
+		(void)snprintf(
+			cell, KY_PROFILE_CELL_BYTES, " (as seen in %s of the time)",
+			ky_out_permille(share,
+					(uint64_t)((double)profile->switches_observed_ns * 1000.0 /
+						   (double)profile->switches_stretch_ns)));
+	return cell;
 }
 
 static void print_title(const struct worst_view *view, const struct ky_stack_profile_poll *worst)
@@ -75,9 +185,10 @@ static void print_title(const struct worst_view *view, const struct ky_stack_pro
 			      worst->off_count == 1 ? "one interval" :
 						      ky_out_count(cell, worst->off_count),
 			      worst->off_count == 1 ? "" : " intervals");
-	if (worst->preempted_ns)
-		ky_out_format(view->out, ", preempted %s of %s",
-			      ky_out_duration(off, worst->preempted_ns), duration);
+	if (worst->preempted_ns && !is_counted(trace, worst))
+		ky_out_format(view->out, ", preempted %s of %s%s",
+			      ky_out_duration(off, worst->preempted_ns), duration,
+			      observed(cell, view->profile));
 	if (worst->fault_ns)
 		ky_out_format(view->out, ", in page faults %s of %s",
 			      ky_out_duration(off, worst->fault_ns), duration);
@@ -97,8 +208,9 @@ static void print_rows(const struct worst_view *view, const struct ky_stack_prof
 		ky_profile_state_cell(&table, &worst->off_rows[i].parts,
 				      (double)worst->off_rows[i].ns);
 		ky_table_cell(&table,
-			      ky_profile_reason(cell, view->trace, worst->off_rows[i].reason,
-						worst->off_rows[i].syscall));
+			      ky_call_text(cell, view->trace, worst->off_rows[i].reason,
+					   worst->off_rows[i].syscall, &worst->off_rows[i].calls,
+					   worst->off_rows[i].count));
 		ky_profile_where_cells(&table, view->profile, worst->off_rows[i].stack);
 		ky_profile_leaf_cell(&table, view->profile, worst->off_rows[i].stack);
 	}

@@ -13,8 +13,8 @@
 void ky_worst_answer(struct ky_buf *out, const struct ky_trace *trace,
 		     const struct ky_stack_profile *profile);
 
-/* Poll by poll; those of one kind in which the same happened are told once. Nothing where there is
- * no sample at all. */
+/* Poll by poll; those of one kind in which the same happened are listed once. Nothing where there
+ * is no sample at all. */
 void ky_worst_text(struct ky_buf *out, const struct ky_trace *trace,
 		   const struct ky_stack_profile *profile, bool is_coloured);
 

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <query/query_calls.h>
+
+#include <base/out_text.h>
+#include <report/event_format.h>
+#include <report/syscall_name.h>
+#include <string.h>
+
+static void put(struct ky_query_value *out, uint64_t number)
+{
+	out->type = KY_VALUE_NUMBER;
+	out->number = (int64_t)(number > INT64_MAX ? INT64_MAX : number);
+}
+
+static void put_text(struct ky_query_value *out, const char *text)
+{
+	out->type = KY_VALUE_TEXT;
+	out->text = text;
+}
+
+static void put_name(struct ky_query_value *out, const struct ky_trace *trace, uint32_t name)
+{
+	if (name != KY_NONE)
+		put_text(out, ky_trace_name(trace, name));
+}
+
+/* What source->scratch holds by now. */
+static void put_scratch(const struct ky_query_source *source, struct ky_query_value *out)
+{
+	(void)ky_buf_append(source->scratch, "", 1);
+	if (source->scratch->failed)
+		return;
+	put_text(out, (const char *)source->scratch->bytes);
+	out->is_passing = true;
+}
+
+/* ---- polls, parks, wakes ---- */
+
+KY_CALL(poll_end)
+{
+	const struct ky_poll *poll = row;
+
+	(void)source;
+	put(out, poll->start_ns + poll->duration_ns);
+}
+
+KY_CALL(poll_site)
+{
+	const struct ky_poll *poll = row;
+	const struct ky_trace *trace = source->trace;
+
+	put_name(out, trace,
+		 poll->name != KY_NONE          ? poll->name :
+		 poll->task < trace->task_count ? trace->tasks[poll->task].name :
+						  KY_NONE);
+}
+
+KY_CALL(poll_delay_state)
+{
+	const struct ky_poll *poll = row;
+
+	(void)source;
+	put_text(out, poll->delay_state == 0                 ? "measured" :
+		      poll->delay_state == KY_DELAY_NO_WAKE  ? "no wake" :
+		      poll->delay_state == KY_DELAY_WITHHELD ? "withheld" :
+							       "counted");
+}
+
+static void put_cost(const struct ky_query_source *source, const struct ky_poll *poll,
+		     uint32_t value, struct ky_query_value *out)
+{
+	const struct ky_trace_poll_cost *cost = ky_trace_poll_cost(source->trace, poll->worker,
+								   poll->start_ns);
+
+	if (cost && cost->values[value] != UINT64_MAX)
+		put(out, cost->values[value]);
+}
+
+KY_CALL(poll_cpu)
+{
+	const struct ky_poll *poll = row;
+	const struct ky_trace_poll_cost *cost = ky_trace_poll_cost(source->trace, poll->worker,
+								   poll->start_ns);
+
+	if (cost)
+		put(out, cost->cpu_ns);
+}
+
+KY_CALL(poll_run_delay)
+{
+	put_cost(source, row, KY_COST_DELAY_NS, out);
+}
+
+KY_CALL(poll_major_faults)
+{
+	put_cost(source, row, KY_COST_MAJOR_FAULTS, out);
+}
+
+KY_CALL(poll_wakes)
+{
+	put_cost(source, row, KY_COST_WAKES, out);
+}
+
+KY_CALL(park_end)
+{
+	const struct ky_park_line *line = row;
+
+	(void)source;
+	put(out, line->park.start_ns + line->park.duration_ns);
+}
+
+KY_CALL(wake_origin)
+{
+	static const char *const texts[] = {NULL, "own poll", "other poll", "outside polls",
+					    "off runtime"};
+	const struct ky_wake *wake = row;
+	uint8_t origin = wake->origin & 0x7f;
+
+	(void)source;
+	if (origin > 0 && origin < sizeof(texts) / sizeof(texts[0]))
+		put_text(out, texts[origin]);
+}
+
+/* ---- tasks, workers, runs, spans ---- */
+
+KY_CALL(task_life)
+{
+	const struct ky_task *task = row;
+
+	(void)source;
+	if (task->end_ns >= task->first_ns)
+		put(out, task->end_ns - task->first_ns);
+}
+
+static uint32_t worker_index(const struct ky_query_source *source, const struct ky_worker *worker)
+{
+	return (uint32_t)(worker - source->trace->workers);
+}
+
+KY_CALL(worker_busy)
+{
+	put(out, source->sums[worker_index(source, row)].busy_ns);
+}
+
+KY_CALL(worker_parked)
+{
+	put(out, source->sums[worker_index(source, row)].parked_ns);
+}
+
+KY_CALL(worker_life)
+{
+	const struct ky_worker *worker = row;
+
+	(void)source;
+	if (worker->last_ns >= worker->first_ns)
+		put(out, worker->last_ns - worker->first_ns);
+}
+
+KY_CALL(worker_runtime)
+{
+	const struct ky_worker *worker = row;
+	const struct ky_trace *trace = source->trace;
+
+	if (worker->runtime < trace->runtime_count)
+		put_name(out, trace, trace->runtimes[worker->runtime].name);
+}
+
+KY_CALL(run_end)
+{
+	const struct ky_blocking_run *run = row;
+
+	(void)source;
+	if (!run->is_end_unproven)
+		put(out, run->start_ns + run->duration_ns);
+}
+
+KY_CALL(span_end)
+{
+	const struct ky_trace_span *span = row;
+
+	(void)source;
+	if (!span->is_open)
+		put(out, span->start_ns + span->duration_ns);
+}
+
+KY_CALL(metadata_key)
+{
+	const struct ky_pair *pair = row;
+
+	put_name(out, source->trace, pair->key);
+}
+
+KY_CALL(stuck_state)
+{
+	const struct ky_trace_stuck *stuck = row;
+	const char text[] = {(char)stuck->state};
+
+	if (stuck->state < ' ' || stuck->state > '~')
+		return;
+	ky_buf_clear(source->scratch);
+	(void)ky_buf_append(source->scratch, text, 1);
+	put_scratch(source, out);
+}
+
+/* ---- samples ---- */
+
+KY_CALL(off_reason)
+{
+	static const char *const texts[] = {"unknown", "call", "futex", "page fault", "preempted"};
+	const struct ky_stack_row *sample = row;
+
+	(void)source;
+	put_text(out,
+		 texts[sample->reason < sizeof(texts) / sizeof(texts[0]) ? sample->reason : 0]);
+}
+
+KY_CALL(off_syscall)
+{
+	const struct ky_stack_row *sample = row;
+	const char *name;
+
+	if (sample->syscall == KY_NO_SYSCALL)
+		return;
+	name = ky_syscall_name(ky_trace_metadata(source->trace, "machine.architecture"),
+			       sample->syscall);
+	if (name) {
+		put_text(out, name);
+		return;
+	}
+	ky_buf_clear(source->scratch);
+	ky_out_format(source->scratch, "%u", sample->syscall);
+	put_scratch(source, out);
+}
+
+/* What is certainly not a wait for a CPU. */
+KY_CALL(off_blocked)
+{
+	const struct ky_stack_row *sample = row;
+
+	(void)source;
+	if (sample->runnable_max_ns < sample->value)
+		put(out, sample->value - sample->runnable_max_ns);
+	else
+		put(out, 0);
+}
+
+KY_CALL(thread_name)
+{
+	const struct ky_stack_row *sample = row;
+
+	put_name(out, source->trace, ky_trace_thread_name(source->trace, sample->tid));
+}
+
+static uint64_t weighted(const struct ky_stack_row *sample)
+{
+	double value = (double)sample->value * sample->weight;
+
+	return value < 9e18 ? (uint64_t)value : INT64_MAX;
+}
+
+KY_CALL(cpu_weighted)
+{
+	const struct ky_stack_row *sample = row;
+
+	(void)source;
+	if (sample->value)
+		put(out, weighted(sample));
+}
+
+KY_CALL(heap_estimated)
+{
+	(void)source;
+	put(out, weighted(row));
+}
+
+KY_CALL(heap_freed)
+{
+	const struct ky_stack_row *sample = row;
+
+	(void)source;
+	if (sample->flags & KY_ROW_FREED)
+		put(out, sample->end_ns);
+}
+
+KY_CALL(idle_is_counted)
+{
+	(void)source;
+	put(out, ky_place_has_time(row));
+}
+
+static void put_line(const struct ky_query_source *source, const struct ky_code_line *line,
+		     struct ky_query_value *out)
+{
+	if (!line)
+		return;
+	if (!line->file[0]) {
+		put_text(out, line->name);
+		return;
+	}
+	ky_buf_clear(source->scratch);
+	ky_out_format(source->scratch, "%s (%s", line->name, line->file);
+	if (line->line)
+		ky_out_format(source->scratch, ":%u", line->line);
+	ky_out_text(source->scratch, ")");
+	put_scratch(source, out);
+}
+
+KY_CALL(function)
+{
+	const struct ky_stack_row *sample = row;
+
+	if (source->stacks && sample->stack != KY_NONE)
+		put_line(source, ky_code_own_line(source->stacks, sample->stack), out);
+}
+
+KY_CALL(leaf)
+{
+	const struct ky_stack_row *sample = row;
+
+	if (source->stacks && sample->stack != KY_NONE)
+		put_line(source, ky_code_leaf_line(source->stacks, sample->stack), out);
+}
+
+KY_CALL(stack)
+{
+	const struct ky_stack_row *sample = row;
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	if (!source->stacks || sample->stack == KY_NONE)
+		return;
+	ky_buf_clear(source->scratch);
+	ky_code_walk_begin(&walk, source->stacks, sample->stack);
+	while ((line = ky_code_walk_next(&walk)) != NULL) {
+		ky_out_text(source->scratch, source->scratch->used ? " < " : "");
+		ky_out_text(source->scratch, line->name);
+	}
+	put_scratch(source, out);
+}
+
+/* ---- events ---- */
+
+KY_CALL(event_type)
+{
+	const struct ky_event_type *type = row;
+
+	(void)source;
+	put_text(out, type->name);
+}
+
+KY_CALL(event_time)
+{
+	const struct ky_event_line *line = row;
+
+	(void)source;
+	if (line->event->has_timestamp && line->event->timestamp_ns)
+		put(out, line->event->timestamp_ns);
+}
+
+KY_CALL(event_name)
+{
+	const struct ky_event_line *line = row;
+	const struct ky_slice *name = &line->event->schema->name;
+
+	ky_buf_clear(source->scratch);
+	(void)ky_buf_append(source->scratch, name->bytes, name->count);
+	put_scratch(source, out);
+}
+
+KY_CALL(event_fields)
+{
+	const struct ky_event_line *line = row;
+
+	ky_buf_clear(source->scratch);
+	ky_event_fields_json(source->scratch, line->stream, line->event, NULL);
+	put_scratch(source, out);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* query_calls.h - values of the tables that stand in no field of their row. Each fills `out`, which
+ * is NULL at first.
+ * Threads: owner.
+ */
+#ifndef KY_QUERY_QUERY_CALLS_H
+#define KY_QUERY_QUERY_CALLS_H
+
+#include <query/query_table.h>
+#include <read/event_stream.h>
+
+/* A row of the table events. */
+struct ky_event_line {
+	struct ky_event_stream *stream;
+	const struct ky_event *event;
+};
+
+#define KY_CALL(name)                                                                              \
+	void ky_value_##name(const struct ky_query_source *source, const void *row,                \
+			     struct ky_query_value *out)
+
+KY_CALL(poll_end);
+KY_CALL(poll_site);
+KY_CALL(poll_delay_state);
+KY_CALL(poll_cpu);
+KY_CALL(poll_run_delay);
+KY_CALL(poll_major_faults);
+KY_CALL(poll_wakes);
+KY_CALL(park_end);
+KY_CALL(wake_origin);
+KY_CALL(task_life);
+KY_CALL(worker_busy);
+KY_CALL(worker_parked);
+KY_CALL(worker_life);
+KY_CALL(worker_runtime);
+KY_CALL(run_end);
+KY_CALL(span_end);
+KY_CALL(off_reason);
+KY_CALL(off_syscall);
+KY_CALL(off_blocked);
+KY_CALL(thread_name);
+KY_CALL(cpu_weighted);
+KY_CALL(heap_estimated);
+KY_CALL(heap_freed);
+KY_CALL(idle_is_counted);
+KY_CALL(function);
+KY_CALL(leaf);
+KY_CALL(stack);
+KY_CALL(stuck_state);
+KY_CALL(metadata_key);
+KY_CALL(event_type);
+KY_CALL(event_time);
+KY_CALL(event_name);
+KY_CALL(event_fields);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* query_cursor.h - the tables as virtual tables of SQLite: rows are read where they lie, nothing is
+ * imported.
+ *
+ * Invariants:  what SQLite passes as a bound only narrows what is read; SQLite checks every row
+ *              itself, so that a bound of another type than its column costs time alone.
+ * Threads:     owner.
+ */
+#ifndef KY_QUERY_QUERY_CURSOR_H
+#define KY_QUERY_QUERY_CURSOR_H
+
+#include <query/query_table.h>
+#include <query/row_order.h>
+#include <sqlite3.h>
+
+/* What the tables of one query share. */
+struct ky_query_shared {
+	struct ky_query_source source;
+	struct ky_byte_source *sources; /* of the events; NULL: they are not read again */
+	size_t source_count;
+	bool is_streaming;     /* a cursor reads them */
+	uint32_t *lanes;       /* workers in the order of the column `worker`: NULL first */
+	uint32_t *lane_begins; /* number of their first row, by kind of rows and worker */
+	struct ky_row_order orders[2][2]; /* POLLS, WAKES; SITE, TASK; made when asked for */
+	/* Before the first row with code is read: fills source.stacks. May be NULL. */
+	int (*name_code)(void *ctx);
+	void *name_ctx;
+	bool is_code_named;
+};
+
+/* Makes what all tables need. Returns 0, -ENOMEM. */
+int ky_query_shared_init(struct ky_query_shared *shared, const struct ky_trace *trace);
+void ky_query_shared_release(struct ky_query_shared *shared);
+
+/* Declares every table to the connection. Returns a code of SQLite. */
+int ky_query_tables_declare(sqlite3 *db, struct ky_query_shared *shared);
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The list of query_table.h. A new column is a line here; docs/sql.md is printed from it. */
+#include <query/query_calls.h>
+
+#include <stddef.h>
+
+#define ROW(name, unit, store, type, field, arg, doc)                                              \
+	{                                                                                          \
+		name, doc, KY_UNIT_##unit, KY_STORE_##store, offsetof(struct type, field), arg,    \
+			NULL                                                                       \
+	}
+#define CALL(name, unit, call, doc)                                                                \
+	{                                                                                          \
+		name, doc, KY_UNIT_##unit, KY_STORE_CALL, 0, 0, ky_value_##call                    \
+	}
+#define SAMPLE(name, unit, store, field, arg, doc)                                                 \
+	ROW(name, unit, store, ky_stack_row, field, arg, doc)
+#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+#define CODE_COLUMNS                                                                               \
+	CALL("function", TEXT, function, "The program's own function, with its file and line"),    \
+		CALL("leaf", TEXT, leaf, "The innermost function"),                                \
+		CALL("stack", TEXT, stack, "All functions, the innermost first")
+
+static const struct ky_query_column polls[] = {
+	ROW("start_ns", TIME, U64, ky_poll, start_ns, 0, "When it began"),
+	ROW("duration_ns", NS, U64, ky_poll, duration_ns, 0, "How long it took"),
+	CALL("end_ns", TIME, poll_end, "When it ended"),
+	ROW("delay_ns", NS, U64_OR, ky_poll, delay_ns, UINT64_MAX,
+	    "From wake to this poll; NULL: see delay_state"),
+	CALL("delay_state", TEXT, poll_delay_state,
+	     "measured, 'no wake' (none is recorded), withheld (records are missing), counted "
+	     "(in a histogram)"),
+	ROW("task", ID, TASK, ky_poll, task, 0, "Task"),
+	CALL("site", TEXT, poll_site, "Spawn place of the task, or the type of its future"),
+	ROW("worker", ID, WORKER, ky_poll, worker, 0, "Worker; NULL: a thread that is none"),
+	CALL("cpu_ns", NS, poll_cpu, "CPU time inside, of long polls"),
+	CALL("run_delay_ns", NS, poll_run_delay, "Inside, ready to run without a CPU"),
+	CALL("major_faults", COUNT, poll_major_faults, "Page faults that read a disk"),
+	CALL("wakes", COUNT, poll_wakes, "Wakes that it issued, of long polls"),
+	ROW("is_open", FLAG, MASK, ky_poll, flags, KY_POLL_OPEN,
+	    "Still open at the end of the trace"),
+	ROW("is_unproven", FLAG, MASK, ky_poll, flags,
+	    KY_POLL_END_UNPROVEN | KY_POLL_ENDED_BY_PARK | KY_POLL_GAP,
+	    "Its end is not recorded, or records are missing inside"),
+	ROW("is_nested", FLAG, MASK, ky_poll, flags, KY_POLL_NESTED,
+	    "Inside another poll of its thread"),
+};
+
+static const struct ky_query_column parks[] = {
+	ROW("start_ns", TIME, U64, ky_park_line, park.start_ns, 0, "When the worker parked"),
+	ROW("duration_ns", NS, U64, ky_park_line, park.duration_ns, 0, "For how long"),
+	CALL("end_ns", TIME, park_end, "When it was unparked"),
+	ROW("worker", ID, WORKER, ky_park_line, worker, 0, "Worker"),
+	ROW("ready_count", COUNT, U32, ky_park_line, park.ready_count, 0,
+	    "Events that the driver's wait returned"),
+	ROW("sched_wait_ns", NS, U32_OR, ky_park_line, park.sched_wait_ns, UINT32_MAX,
+	    "In the run queue of a CPU since the park"),
+	ROW("is_open", FLAG, MASK, ky_park_line, park.flags, KY_PARK_OPEN,
+	    "Still parked at the end of the trace"),
+	ROW("is_moved", FLAG, MASK, ky_park_line, park.flags, KY_PARK_MOVED,
+	    "Unparked on another thread: block_in_place"),
+	ROW("is_unproven", FLAG, MASK, ky_park_line, park.flags, KY_PARK_END_UNPROVEN | KY_PARK_GAP,
+	    "Its end is not recorded, or records are missing inside"),
+};
+
+static const struct ky_query_column wakes[] = {
+	ROW("time_ns", TIME, U64, ky_wake, time_ns, 0, "When"),
+	ROW("task", ID, TASK, ky_wake, woken, 0, "Task that became ready"),
+	ROW("site", TEXT, TASK_NAME, ky_wake, woken, 0, "Its spawn place"),
+	ROW("waker", ID, TASK, ky_wake, waker, 0, "Task whose poll issued the wake"),
+	ROW("waker_site", TEXT, TASK_NAME, ky_wake, waker, 0, "Its spawn place"),
+	ROW("worker", ID, WORKER, ky_wake, worker, 0, "Worker on which it was issued"),
+	CALL("origin", TEXT, wake_origin,
+	     "'own poll', 'other poll', 'outside polls', 'off runtime'; NULL: not known"),
+};
+
+static const struct ky_query_column tasks[] = {
+	ROW("first_ns", TIME, U64, ky_task, first_ns, 0, "Its spawn, or when it was seen first"),
+	ROW("task", ID, U64, ky_task, id, 0, "Task"),
+	ROW("site", TEXT, NAME, ky_task, name, 0, "Spawn place, or the type of its future"),
+	ROW("parent", ID, TASK, ky_task, parent, 0, "Task that spawned it"),
+	ROW("end_ns", TIME, U64_OR, ky_task, end_ns, 0, "Its end; NULL: not seen"),
+	CALL("life_ns", NS, task_life, "From first_ns to its end"),
+	ROW("polls", COUNT, U32, ky_task, poll_count, 0, "Polls"),
+	ROW("busy_ns", NS, U64, ky_task, busy_ns, 0, "Sum of its polls"),
+	ROW("poll_max_ns", NS, U64, ky_task, poll_max_ns, 0, "Its longest poll"),
+	ROW("delay_ns", NS, U64, ky_task, delay_ns, 0, "Sum of its delays from wake to poll"),
+	ROW("wakes", COUNT, U64, ky_task, wake_count, 0, "Wakes of it"),
+	ROW("long_wait_ns", NS, U64, ky_task, long_wait_ns, 0,
+	    "Sum of its waits of 10 ms and more between polls"),
+	ROW("is_spawn_seen", FLAG, MASK, ky_task, flags, KY_TASK_SPAWN_SEEN,
+	    "Its spawn is in the trace"),
+	ROW("is_ended", FLAG, MASK, ky_task, flags, KY_TASK_ENDED, "It ended in the trace"),
+	ROW("is_cancelled", FLAG, MASK, ky_task, flags, KY_TASK_CANCELLED, "It was cancelled"),
+	ROW("is_blocking", FLAG, MASK, ky_task, flags, KY_TASK_BLOCKING,
+	    "A closure of the blocking pool"),
+	ROW("is_root", FLAG, MASK, ky_task, flags, KY_TASK_ROOT, "The future of a block_on"),
+};
+
+static const struct ky_query_column workers[] = {
+	ROW("first_ns", TIME, U64, ky_worker, first_ns, 0, "Its first poll or park"),
+	ROW("worker", ID, U64, ky_worker, id, 0, "Worker"),
+	CALL("runtime", TEXT, worker_runtime, "Name of its runtime"),
+	ROW("place", COUNT, U32_OR, ky_worker, index, KY_NONE, "Its number in that runtime"),
+	ROW("tid", ID, U32_OR, ky_worker, tid, 0, "Kernel thread id, the last known"),
+	CALL("life_ns", NS, worker_life, "From its first to its last poll or park"),
+	CALL("busy_ns", NS, worker_busy, "In polls, those inside polls left out"),
+	CALL("parked_ns", NS, worker_parked, "Parked"),
+	ROW("cpu_ns", NS, U64_OR, ky_worker, cpu_ns, 0, "CPU time between unparks and parks"),
+	ROW("polls", COUNT, U64, ky_worker, poll_count, 0, "Polls"),
+	ROW("parks", COUNT, U64, ky_worker, park_count, 0, "Parks"),
+	ROW("wakes", COUNT, U64, ky_worker, wake_count, 0, "Wakes that it issued"),
+	ROW("unproven", COUNT, U64, ky_worker, unknown_count, 0,
+	    "Polls and parks whose end is not proven, or with records missing inside"),
+	ROW("is_worker", FLAG, BOOL, ky_worker, is_worker, 0,
+	    "0: a thread that polls or wakes and belongs to no runtime"),
+	ROW("is_ended", FLAG, BOOL, ky_worker, has_ended, 0, "It ended in the trace"),
+};
+
+static const struct ky_query_column blocking[] = {
+	ROW("start_ns", TIME, U64, ky_blocking_run, start_ns, 0, "When it began"),
+	ROW("duration_ns", NS, U64, ky_blocking_run, duration_ns, 0, "How long it took"),
+	CALL("end_ns", TIME, run_end, "When it ended; NULL: not recorded"),
+	ROW("wait_ns", NS, U64_OR, ky_blocking_run, wait_ns, UINT64_MAX,
+	    "From its spawn to its begin: in the queue of the pool"),
+	ROW("task", ID, TASK, ky_blocking_run, task, 0, "Its task id"),
+	ROW("site", TEXT, NAME, ky_blocking_run, name, 0, "Where it was spawned, or its closure"),
+	ROW("tid", ID, U32_OR, ky_blocking_run, tid, 0, "Thread of the pool"),
+	ROW("is_open", FLAG, BOOL, ky_blocking_run, is_open, 0,
+	    "Still running at the end of the trace"),
+};
+
+static const struct ky_query_column spans[] = {
+	ROW("start_ns", TIME, U64, ky_trace_span, start_ns, 0, "When it began"),
+	ROW("duration_ns", NS, U64, ky_trace_span, duration_ns, 0, "How long it took"),
+	CALL("end_ns", TIME, span_end, "When it ended; NULL: not in the trace"),
+	ROW("name", TEXT, NAME, ky_trace_span, name, 0, "Name"),
+	ROW("is_open", FLAG, BOOL, ky_trace_span, is_open, 0, "Its end is not in the trace"),
+};
+
+static const struct ky_query_column off_cpu[] = {
+	SAMPLE("start_ns", TIME, U64, time_ns, 0, "When the thread left its CPU"),
+	SAMPLE("duration_ns", NS, U64, value, 0, "For how long"),
+	SAMPLE("runnable_ns", NS, U64, runnable_min_ns, 0,
+	       "Of it at least: ready to run without a CPU"),
+	CALL("blocked_ns", NS, off_blocked, "Of it at least: waiting for something else"),
+	CALL("reason", TEXT, off_reason, "call, futex, 'page fault', preempted, unknown"),
+	CALL("syscall", TEXT, off_syscall, "System call"),
+	SAMPLE("fd", ID, I32_OR, fd, UINT64_MAX, "Descriptor of the call"),
+	SAMPLE("peer_port", ID, U16_OR, peer_port, 0, "Port at the other end of its socket"),
+	SAMPLE("lock", ID, U64_OR, lock, 0, "Address of the futex"),
+	SAMPLE("task", ID, TASK, task, 0, "Task whose poll was open"),
+	SAMPLE("site", TEXT, NAME, name, 0, "Its spawn place"),
+	SAMPLE("worker", ID, WORKER, worker, 0, "Worker"),
+	SAMPLE("tid", ID, U32, tid, 0, "Thread"),
+	CALL("thread", TEXT, thread_name, "Name of the thread"),
+	SAMPLE("waker_tid", ID, U32_OR, waker_tid, 0, "Thread that ended the wait"),
+	SAMPLE("waker_task", ID, TASK, waker_task, 0, "Task that it polled then"),
+	SAMPLE("poll_start_ns", TIME, U64_OR, poll_start_ns, 0, "Begin of the open poll"),
+	CODE_COLUMNS,
+};
+
+static const struct ky_query_column cpu[] = {
+	SAMPLE("time_ns", TIME, U64, time_ns, 0, "When"),
+	CALL("cpu_ns", NS, cpu_weighted, "CPU time that the sample stands for"),
+	SAMPLE("task", ID, TASK, task, 0, "Task whose poll was open"),
+	SAMPLE("site", TEXT, NAME, name, 0, "Its spawn place"),
+	SAMPLE("worker", ID, WORKER, worker, 0, "Worker"),
+	SAMPLE("tid", ID, U32, tid, 0, "Thread"),
+	CALL("thread", TEXT, thread_name, "Name of the thread"),
+	SAMPLE("poll_start_ns", TIME, U64_OR, poll_start_ns, 0, "Begin of the open poll"),
+	SAMPLE("poll_ns", NS, U64_OR, poll_ns, 0, "How long that poll took"),
+	SAMPLE("is_blocking", FLAG, MASK8, flags, KY_ROW_BLOCKING, "In a run of the blocking pool"),
+	CODE_COLUMNS,
+};
+
+static const struct ky_query_column idle[] = {
+	SAMPLE("time_ns", TIME, U64, time_ns, 0, "When the wait began, or was seen"),
+	SAMPLE("wait_ns", NS, U64, value, 0, "Its length; so far, where it still waits"),
+	CALL("is_counted", FLAG, idle_is_counted,
+	     "1: add wait_ns up; 0: its time counts at another await point, or is not safe"),
+	SAMPLE("is_waiting", FLAG, MASK8, flags, KY_ROW_WAITS, "Not polled since"),
+	SAMPLE("task", ID, TASK, task, 0, "Task"),
+	SAMPLE("site", TEXT, NAME, name, 0, "Its spawn place"),
+	CODE_COLUMNS,
+};
+
+static const struct ky_query_column heap[] = {
+	SAMPLE("time_ns", TIME, U64, time_ns, 0, "When"),
+	SAMPLE("asked_bytes", BYTES, U64, value, 0, "Bytes asked for"),
+	CALL("estimated_bytes", BYTES, heap_estimated,
+	     "Bytes of allocations that the sample stands for"),
+	CALL("freed_ns", TIME, heap_freed, "When it was freed; NULL: not in the trace"),
+	SAMPLE("is_freed", FLAG, MASK8, flags, KY_ROW_FREED, "It was freed"),
+	SAMPLE("address", ID, U64, address, 0, "Address"),
+	SAMPLE("task", ID, TASK, task, 0, "Task whose poll was open"),
+	SAMPLE("site", TEXT, NAME, name, 0, "Its spawn place"),
+	SAMPLE("tid", ID, U32, tid, 0, "Thread"),
+	CODE_COLUMNS,
+};
+
+#define RESOURCE(name, unit, index, doc)                                                           \
+	ROW(name, unit, U64_OR, ky_trace_resource, values[index], UINT64_MAX, doc)
+#define RESOURCE_TIME ROW("time_ns", TIME, U64, ky_trace_resource, time_ns, 0, "When it was read")
+
+static const struct ky_query_column resources[] = {
+	RESOURCE_TIME,
+	RESOURCE("user_ns", NS, KY_USAGE_USER_NS, "CPU time in the program so far"),
+	RESOURCE("system_ns", NS, KY_USAGE_SYSTEM_NS, "CPU time in the kernel so far"),
+	RESOURCE("rss_bytes", BYTES, KY_USAGE_RSS, "Memory that is resident"),
+	RESOURCE("rss_max_bytes", BYTES, KY_USAGE_MAX_RSS, "The most so far"),
+	RESOURCE("threads", COUNT, KY_USAGE_THREADS, "Threads"),
+	RESOURCE("fds", COUNT, KY_USAGE_FDS, "Open descriptors"),
+	RESOURCE("fd_limit", COUNT, KY_USAGE_FD_LIMIT, "Descriptors allowed"),
+	RESOURCE("minor_faults", COUNT, KY_USAGE_MINOR_FAULTS, "Page faults so far"),
+	RESOURCE("major_faults", COUNT, KY_USAGE_MAJOR_FAULTS, "... that read a disk"),
+	RESOURCE("voluntary", COUNT, KY_USAGE_VOLUNTARY, "Context switches that threads asked for"),
+	RESOURCE("involuntary", COUNT, KY_USAGE_INVOLUNTARY, "Context switches by preemption"),
+};
+
+static const struct ky_query_column cgroups[] = {
+	RESOURCE_TIME,
+	ROW("level", COUNT, U8, ky_trace_resource, scope, 0, "0: the process's own; 1: its parent"),
+	RESOURCE("cpu_ns", NS, KY_CGROUP_CPU_NS, "CPU time so far"),
+	RESOURCE("cpu_limit_ns", NS, KY_CGROUP_CPU_LIMIT_NS, "CPU time allowed in a second"),
+	RESOURCE("periods", COUNT, KY_CGROUP_PERIODS, "Periods of the limit so far"),
+	RESOURCE("throttled_periods", COUNT, KY_CGROUP_THROTTLED_PERIODS, "... that met it"),
+	RESOURCE("throttled_ns", NS, KY_CGROUP_THROTTLED_NS, "Throttled so far"),
+	RESOURCE("memory_bytes", BYTES, KY_CGROUP_MEMORY, "Memory in use"),
+	RESOURCE("memory_limit_bytes", BYTES, KY_CGROUP_MEMORY_LIMIT, "Memory allowed"),
+	RESOURCE("oom_kills", COUNT, KY_CGROUP_OOM_KILLS, "Processes killed for memory"),
+};
+
+static const struct ky_query_column listeners[] = {
+	RESOURCE_TIME,
+	ROW("address", TEXT, NAME, ky_trace_resource, address, 0, "Address and port"),
+	RESOURCE("port", ID, KY_LISTENER_PORT, "Port"),
+	RESOURCE("pending", COUNT, KY_LISTENER_PENDING, "Connections that wait for accept"),
+	RESOURCE("backlog", COUNT, KY_LISTENER_LIMIT, "Connections that may wait"),
+	RESOURCE("drops", COUNT, KY_LISTENER_DROPS, "Connections dropped so far"),
+};
+
+static const struct ky_query_column losses[] = {
+	ROW("from_ns", TIME, U64, ky_trace_loss, from_ns, 0, "Records are missing from here"),
+	ROW("to_ns", TIME, U64, ky_trace_loss, to_ns, 0, "... to here"),
+	ROW("records", COUNT, U64, ky_trace_loss, record_count, 0, "How many"),
+	ROW("tid", ID, U32_OR, ky_trace_loss, tid, 0, "Thread; NULL: several"),
+	ROW("cause", TEXT, NAME, ky_trace_loss, cause, 0, "Why"),
+	ROW("is_exact", FLAG, BOOL, ky_trace_loss, is_exact, 0, "The number is exact"),
+};
+
+static const struct ky_query_column threads[] = {
+	ROW("start_ns", TIME, U64_OR, ky_trace_thread, start_ns, 0, "When it began"),
+	ROW("tid", ID, U32, ky_trace_thread, tid, 0, "Kernel thread id"),
+	ROW("name", TEXT, NAME, ky_trace_thread, name, 0, "Name"),
+	ROW("end_ns", TIME, U64_OR, ky_trace_thread, end_ns, 0, "When it ended"),
+	ROW("lost", COUNT, U64, ky_trace_thread, lost_count, 0, "Records of it that are missing"),
+	ROW("is_ended", FLAG, BOOL, ky_trace_thread, has_exited, 0, "It ended in the trace"),
+};
+
+static const struct ky_query_column triggers[] = {
+	ROW("time_ns", TIME, U64, ky_trace_trigger, time_ns, 0, "When the rule held"),
+	ROW("rule", TEXT, NAME, ky_trace_trigger, rule, 0, "Rule"),
+	ROW("value", COUNT, U64, ky_trace_trigger, value, 0, "What it was"),
+	ROW("threshold", COUNT, U64, ky_trace_trigger, threshold, 0, "What it has to exceed"),
+	ROW("unit", TEXT, NAME, ky_trace_trigger, unit, 0, "Unit of both"),
+	ROW("tid", ID, U32_OR, ky_trace_trigger, tid, 0, "Thread"),
+	ROW("task", ID, U64_OR, ky_trace_trigger, task_id, 0, "Task"),
+};
+
+static const struct ky_query_column stuck[] = {
+	ROW("time_ns", TIME, U64, ky_trace_stuck, time_ns, 0, "When the thread was read"),
+	ROW("poll_start_ns", TIME, U64_OR, ky_trace_stuck, poll_start_ns, 0,
+	    "Begin of its open poll"),
+	ROW("task", ID, U64_OR, ky_trace_stuck, task_id, 0, "Task of that poll"),
+	ROW("tid", ID, U32, ky_trace_stuck, tid, 0, "Thread"),
+	CALL("state", TEXT, stuck_state, "State in the kernel: R, S, D .."),
+	ROW("wchan", TEXT, NAME, ky_trace_stuck, wchan, 0, "What the kernel waits for"),
+	ROW("cpu_ns", NS, U64_OR, ky_trace_stuck, cpu_ns, UINT64_MAX, "CPU time of the thread"),
+};
+
+static const struct ky_query_column metadata[] = {
+	CALL("key", TEXT, metadata_key, "Key"),
+	ROW("value", TEXT, NAME, ky_pair, value, 0, "Its last value"),
+};
+
+static const struct ky_query_column event_types[] = {
+	ROW("first_ns", TIME, U64_OR, ky_event_type, first_ns, 0, "Time of the first one"),
+	ROW("last_ns", TIME, U64_OR, ky_event_type, last_ns, 0, "Time of the last one"),
+	CALL("type", TEXT, event_type, "Name"),
+	ROW("events", COUNT, U64, ky_event_type, count, 0, "Events of it"),
+};
+
+static const struct ky_query_column events[] = {
+	CALL("time_ns", TIME, event_time, "Time stamp; NULL: none"),
+	CALL("type", TEXT, event_name, "Name of the event"),
+	CALL("fields", TEXT, event_fields,
+	     "All fields as JSON: fields->>'name' is the value of one"),
+};
+
+#define ARRAY(type, array, count)                                                                  \
+	.rows = KY_ROWS_ARRAY, .row_bytes = sizeof(struct type),                                   \
+	.array_offset = offsetof(struct ky_trace, array),                                          \
+	.count_offset = offsetof(struct ky_trace, count)
+#define SAMPLES(of)                                                                                \
+	ARRAY(ky_stack_row, samples.rows, samples.row_count),                                      \
+		.filter_offset = offsetof(struct ky_stack_row, kind), .filter = (of),              \
+		.has_code = true
+#define RESOURCES(of)                                                                              \
+	ARRAY(ky_trace_resource, resources, resource_count),                                       \
+		.filter_offset = offsetof(struct ky_trace_resource, kind), .filter = (of)
+#define COLUMNS(list) .columns = (list), .column_count = COUNT(list)
+
+const struct ky_query_table ky_query_tables[] = {
+	{.name = "tasks",
+	 .doc = "Every task of the trace",
+	 COLUMNS(tasks),
+	 ARRAY(ky_task, tasks, task_count),
+	 .order = "-busy_ns",
+	 .shown = "task,site,polls,busy_ns,poll_max_ns,delay_ns,wakes,life_ns,is_ended"},
+	{.name = "polls",
+	 .doc = "Every poll",
+	 COLUMNS(polls),
+	 .rows = KY_ROWS_POLLS,
+	 .keys = KY_KEY_SITE | KY_KEY_TASK | KY_KEY_WORKER,
+	 .order = "-duration_ns",
+	 .shown = "start_ns,duration_ns,delay_ns,cpu_ns,worker,task,site"},
+	{.name = "wakes",
+	 .doc = "Every wake of a task",
+	 COLUMNS(wakes),
+	 .rows = KY_ROWS_WAKES,
+	 .keys = KY_KEY_SITE | KY_KEY_TASK | KY_KEY_WORKER,
+	 .order = "time_ns"},
+	{.name = "workers",
+	 .doc = "Every worker, and threads that poll or wake",
+	 COLUMNS(workers),
+	 ARRAY(ky_worker, workers, worker_count),
+	 .order = "worker",
+	 .shown = "worker,runtime,tid,life_ns,busy_ns,parked_ns,cpu_ns,polls,parks,wakes"},
+	{.name = "spans",
+	 .doc = "Every span",
+	 COLUMNS(spans),
+	 ARRAY(ky_trace_span, spans, span_count),
+	 .order = "-duration_ns"},
+	{.name = "blocking",
+	 .doc = "Every closure that ran in the blocking pool",
+	 COLUMNS(blocking),
+	 ARRAY(ky_blocking_run, blocking_runs, blocking_count),
+	 .order = "-duration_ns",
+	 .shown = "start_ns,duration_ns,wait_ns,tid,task,site"},
+	{.name = "parks",
+	 .doc = "Every park of a worker",
+	 COLUMNS(parks),
+	 .rows = KY_ROWS_PARKS,
+	 .keys = KY_KEY_WORKER,
+	 .order = "-duration_ns",
+	 .shown = "start_ns,duration_ns,worker,ready_count,sched_wait_ns,is_moved"},
+	{.name = "off_cpu",
+	 .doc = "Times off CPU inside polls and runs, with stacks",
+	 COLUMNS(off_cpu),
+	 SAMPLES(KY_STACK_OFF_CPU),
+	 .order = "-duration_ns",
+	 .shown = "start_ns,duration_ns,runnable_ns,reason,syscall,task,site,function"},
+	{.name = "cpu",
+	 .doc = "Samples of what ran, with stacks",
+	 COLUMNS(cpu),
+	 SAMPLES(KY_STACK_CPU),
+	 .order = "time_ns",
+	 .shown = "time_ns,cpu_ns,worker,task,poll_ns,site,function"},
+	{.name = "heap",
+	 .doc = "Sampled allocations, with stacks",
+	 COLUMNS(heap),
+	 SAMPLES(KY_STACK_ALLOC),
+	 .order = "-estimated_bytes",
+	 .shown = "time_ns,asked_bytes,estimated_bytes,freed_ns,task,site,function"},
+	{.name = "idle",
+	 .doc = "Waits of tasks at their await points, with stacks",
+	 COLUMNS(idle),
+	 SAMPLES(KY_STACK_PLACE),
+	 .order = "-wait_ns",
+	 .shown = "time_ns,wait_ns,is_counted,is_waiting,task,site,function"},
+	{.name = "resources",
+	 .doc = "What the process used, reading by reading",
+	 COLUMNS(resources),
+	 RESOURCES(KY_RESOURCE_USAGE),
+	 .order = "time_ns"},
+	{.name = "cgroups",
+	 .doc = "Limits and use of its control groups",
+	 COLUMNS(cgroups),
+	 RESOURCES(KY_RESOURCE_CGROUP),
+	 .order = "time_ns"},
+	{.name = "listeners",
+	 .doc = "Accept queues of its listening sockets",
+	 COLUMNS(listeners),
+	 RESOURCES(KY_RESOURCE_LISTENER),
+	 .order = "time_ns"},
+	{.name = "losses",
+	 .doc = "What is missing from the trace",
+	 COLUMNS(losses),
+	 ARRAY(ky_trace_loss, losses, loss_count),
+	 .order = "from_ns"},
+	{.name = "threads",
+	 .doc = "Threads that wrote records",
+	 COLUMNS(threads),
+	 ARRAY(ky_trace_thread, threads, thread_count),
+	 .order = "tid"},
+	{.name = "triggers",
+	 .doc = "Rules that held",
+	 COLUMNS(triggers),
+	 ARRAY(ky_trace_trigger, triggers, trigger_count),
+	 .order = "time_ns"},
+	{.name = "stuck",
+	 .doc = "Readings of threads whose poll was open too long",
+	 COLUMNS(stuck),
+	 ARRAY(ky_trace_stuck, stuck, stuck_count),
+	 .order = "time_ns"},
+	{.name = "metadata",
+	 .doc = "Keys and values of the trace",
+	 COLUMNS(metadata),
+	 ARRAY(ky_pair, metadata, metadata_count),
+	 .order = "key"},
+	{.name = "event_types",
+	 .doc = "Types of events in the trace",
+	 COLUMNS(event_types),
+	 ARRAY(ky_event_type, types, type_count),
+	 .order = "-events",
+	 .shown = "type,events,first_ns,last_ns"},
+	{.name = "events",
+	 .doc = "Every event with all its fields, the program's own included; read from the file "
+		"each time",
+	 COLUMNS(events),
+	 .rows = KY_ROWS_EVENTS,
+	 .order = "time_ns"},
+};
+const uint32_t ky_query_table_count = COUNT(ky_query_tables);
+
+const struct ky_query_view ky_query_views[] = {
+	{"spawn_sites", "Tasks by spawn place",
+	 "SELECT count(*) AS tasks, sum(is_ended = 0) AS alive, sum(polls) AS polls, "
+	 "sum(busy_ns) AS busy_ns, max(poll_max_ns) AS poll_max_ns, sum(delay_ns) AS delay_ns, "
+	 "sum(wakes) AS wakes, sum(long_wait_ns) AS long_wait_ns, site FROM tasks GROUP BY site",
+	 "-busy_ns"},
+	{"poll_sites", "Polls by spawn place, with percentiles",
+	 "SELECT count(*) AS polls, sum(duration_ns) AS busy_ns, p50(duration_ns) AS p50_ns, "
+	 "p90(duration_ns) AS p90_ns, p99(duration_ns) AS p99_ns, max(duration_ns) AS max_ns, "
+	 "p99(delay_ns) AS delay_p99_ns, max(delay_ns) AS delay_max_ns, site FROM polls "
+	 "WHERE is_unproven = 0 GROUP BY site",
+	 "-busy_ns"},
+	{"functions", "CPU time by the program's own function",
+	 "SELECT count(*) AS samples, sum(cpu_ns) AS cpu_ns, function FROM cpu GROUP BY function",
+	 "-samples"},
+	{"await_points", "Waiting time by await point",
+	 "SELECT count(*) AS waits, count(DISTINCT task) AS tasks, "
+	 "sum(wait_ns) AS wait_ns, max(wait_ns) AS wait_max_ns, function FROM idle "
+	 "WHERE is_counted GROUP BY function",
+	 "-wait_ns"},
+	{"live_heap", "Memory that was not freed, by function",
+	 "SELECT count(*) AS samples, sum(estimated_bytes) AS estimated_bytes, function FROM heap "
+	 "WHERE is_freed = 0 GROUP BY function",
+	 "-estimated_bytes"},
+};
+const uint32_t ky_query_view_count = COUNT(ky_query_views);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* why_text.h - what `kymo why` prints for people.
+ * Threads: owner.
+ */
+#ifndef KY_REPORT_WHY_TEXT_H
+#define KY_REPORT_WHY_TEXT_H
+
+#include <analyze/why.h>
+#include <report/report_cells.h>
+
+/* view: out, trace, is_coloured, is_wall and worst_count are read. */
+void ky_why_text(const struct ky_report_view *view, const struct ky_why *why);
+
+#endif
