@@ -17,7 +17,7 @@ def main():
         names = sorted(set(os.listdir(fresh)) | set(os.listdir(committed)))
         stale = filecmp.cmpfiles(fresh, committed, names, shallow=False)
         for name in stale[1] + stale[2]:
-            print(f"test/golden/traces/{name}: not what make_golden.py writes; run it, look at it")
+            print(f"test/golden/traces/{name}: not what make_golden.py writes; run it, read it")
         return 1 if stale[1] or stale[2] else 0
 
 
