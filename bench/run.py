@@ -15,8 +15,8 @@ import subprocess
 import sys
 import time
 
-from measure import (alloc, cost, drain, dumps, emit, end_to_end, flight, memory, off_cpu, places,
-                     programs, read, resources, sampler, symbols, unwind, watch)
+from measure import (alloc, cost, drain, dumps, emit, end_to_end, flight, instructions, memory,
+                     off_cpu, places, programs, read, resources, sampler, symbols, unwind, watch)
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -27,7 +27,8 @@ AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": me
          "watch": watch.rows, "places": places.rows, "unwind": unwind.rows,
          "symbols": symbols.rows, "off_cpu": off_cpu.rows, "alloc": alloc.rows,
          "sampler": sampler.rows, "resources": resources.rows,
-         "end-to-end": end_to_end.rows, "cost": cost.rows, "flight": flight.rows,
+         "end-to-end": end_to_end.rows, "cost": cost.rows,
+         "instructions": instructions.rows, "flight": flight.rows,
          "dumps": dumps.rows}
 ROUNDS = 15
 
@@ -88,7 +89,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, metavar="DIR",
                         help="measure this build as it is (default: build-release, built first)")
     parser.add_argument("--against", type=pathlib.Path, metavar="DIR",
-                        help="area cost: measure the kymo of this build beside it")
+                        help="cost, instructions: measure the kymo of this build beside it")
     parser.add_argument("--seed", type=int, default=secrets.randbits(32),
                         help="of random orders and resamples (default: another one each time)")
     options = parser.parse_args()

@@ -5,18 +5,17 @@
  * a cut tells exactly the places that a reader sees; the same bytes give the same.
  *
  * The input: a byte (1: of a dead process; 2: look and cut twice), then changes of an empty table:
- * a byte what (of `enum change`; | MATCHES), two bytes which one, and its bytes. */
+ * a byte what (of `enum change`), two bytes which one, and its bytes. */
 #include "ring_areas.h"
 
 #include <ring/ring_view.h>
 
 #define NOW_TICKS (2 * NOW_NS)
-#define MATCHES 0x80u
 
 enum change {
 	CHANGE_TASK = 0,   /* 8 bytes: who has the way */
-	CHANGE_POLLED = 1, /* 8 bytes: when a task was polled last */
-	CHANGE_SLOT = 2,   /* 56 bytes; MATCHES: its way is of the task that it names */
+	CHANGE_POINTS = 1, /* 8 bytes */
+	CHANGE_ROW = 2,    /* 24 bytes */
 	CHANGE_STACK = 3,  /* 16 bytes */
 	CHANGE_UNITS = 4,  /* a byte how many, these bytes */
 	CHANGE_HEAD = 5,   /* 48 bytes */
@@ -29,18 +28,6 @@ static void put(uint8_t *area, size_t at, size_t bytes, struct fuzz_words *in)
 		bytes = KY_PLACE_AREA_BYTES - at;
 	if (!fuzz_take(in, area + at, bytes))
 		in->left = 0;
-}
-
-static void put_slot(uint8_t *area, uint32_t way, bool matches, struct fuzz_words *in)
-{
-	size_t at = KY_PLACE_SLOTS_OFFSET + way * sizeof(struct ky_place_slot);
-	const struct ky_place_slot *slot = (const void *)(area + at);
-	struct kymo_place_set *sets = (void *)(area + KY_PLACE_SETS_OFFSET);
-
-	put(area, at, 56, in);
-	if (matches)
-		sets[way / KYMO_PLACE_WAYS].tasks[way % KYMO_PLACE_WAYS] =
-			atomic_load(&slot->task_word) >> KYMO_NAME_BITS;
 }
 
 static void put_header(struct ky_ring_header *header, struct fuzz_words *in)
@@ -59,23 +46,23 @@ static void put_header(struct ky_ring_header *header, struct fuzz_words *in)
 static void change(struct fuzz_image *image, struct fuzz_words *in, bool *is_moved)
 {
 	uint8_t *area = image->bytes + PLACE_OFFSET, what, count;
-	size_t sets = KY_PLACE_SETS_OFFSET, way_bytes = sizeof(struct kymo_place_set);
+	size_t row = KY_PLACE_SETS_OFFSET;
 	uint16_t which;
 
 	if (!fuzz_take(in, &what, 1) || !fuzz_take(in, &which, 2)) {
 		in->left = 0;
 		return;
 	}
-	sets += which % KY_PLACE_SLOTS / KYMO_PLACE_WAYS * way_bytes;
-	switch (what % MATCHES) {
+	row += which % KY_PLACE_ENTRIES * sizeof(struct kymo_place_row);
+	switch (what) {
 	case CHANGE_TASK:
-		put(area, sets + which % KYMO_PLACE_WAYS * 8, 8, in);
+		put(area, row, 8, in);
 		break;
-	case CHANGE_POLLED:
-		put(area, sets + (KYMO_PLACE_WAYS + which % KYMO_PLACE_WAYS) * 8, 8, in);
+	case CHANGE_POINTS:
+		put(area, KY_PLACE_POINTS_OFFSET + which % KY_PLACE_POINTS * 8, 8, in);
 		break;
-	case CHANGE_SLOT:
-		put_slot(area, which % KY_PLACE_SLOTS, what & MATCHES, in);
+	case CHANGE_ROW:
+		put(area, row, 24, in);
 		break;
 	case CHANGE_STACK:
 		put(area, KY_PLACE_STACKS_OFFSET + which % KY_PLACE_STACKS * 16, 16, in);
@@ -98,27 +85,28 @@ static void change(struct fuzz_image *image, struct fuzz_words *in, bool *is_mov
 	}
 }
 
-/* One way as a reader sees it. Returns how many places a trace tells of it. */
+/* One way as a reader sees it. Returns how many points a trace tells of it. */
 static uint32_t check(const uint8_t *area, uint32_t way, uint64_t *digest)
 {
-	uint64_t frames[KYMO_PLACE_FRAMES_MAX], copy[8], task;
-	const struct kymo_place_set *sets = (const void *)(area + KY_PLACE_SETS_OFFSET);
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
+	struct kymo_place_row row;
 	struct ky_place_seen seen;
 	uint32_t reported = 0;
 
-	task = sets[way / KYMO_PLACE_WAYS].tasks[way % KYMO_PLACE_WAYS] & KY_PLACE_TASK_MASK;
-	if (ky_ring_view_place(area, way, NOW_TICKS, &seen) != KY_PLACE_WHOLE)
+	ky_ring_view_place_copy(area, way, &row);
+	if (!ky_ring_view_place(area, way, NOW_TICKS, &seen))
 		return 0;
-	FUZZ_CHECK(task && seen.task_word >> KYMO_NAME_BITS == task);
-	FUZZ_CHECK(seen.polled_ticks <= NOW_TICKS);
-	ky_ring_view_place_copy(area, way, copy);
-	FUZZ_CHECK(copy[1] == seen.task_word && copy[2] == seen.since_ticks && !copy[7]);
-	for (uint32_t i = 0; i < KYMO_PLACE_STACKS_MAX; i++) {
-		uint32_t count = ky_ring_view_place_stack(area, seen.stacks[i], frames);
+	FUZZ_CHECK(seen.task && seen.task == (row.task & KY_PLACE_TASK_MASK));
+	FUZZ_CHECK(seen.polled_ticks <= NOW_TICKS && seen.since_ticks <= NOW_TICKS);
+	for (uint32_t i = 0; seen.points && i < KYMO_PLACE_STACKS_MAX; i++) {
+		uint32_t stack = ky_points_stack(seen.points, i);
+		uint32_t count = ky_ring_view_place_stack(area, stack, frames);
 
 		FUZZ_CHECK(count <= KYMO_PLACE_FRAMES_MAX);
 		*digest = fuzz_digest(*digest, frames, count * sizeof(frames[0]));
-		reported += i == 0 || seen.stacks[i] != KY_PLACE_NO_STACK;
+		if (stack == KY_PLACE_NO_STACK)
+			break;
+		reported++;
 	}
 	return reported;
 }
@@ -144,13 +132,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	while (in.left)
 		change(&image, &in, &is_moved);
 	fuzz_image_protect(&image, true);
-	FUZZ_CHECK(ky_ring_view_open(&view, image.bytes, image.byte_count) == 0);
+	FUZZ_CHECK(ky_ring_view_init(&view, image.bytes, image.byte_count) == 0);
 	area = ky_ring_view_places(&view);
 	FUZZ_CHECK(area || is_moved);
 	for (uint32_t i = 0; area && i < 1 + (how >> 1 & 1u); i++) {
 		reported = 0;
 		FUZZ_CHECK(ky_ring_view_place_units(area) <= KY_PLACE_UNITS);
-		for (uint32_t way = 0; way < KY_PLACE_SLOTS; way++)
+		for (uint32_t way = 0; way < KY_PLACE_ENTRIES; way++)
 			reported += check(area, way, &digest[i]);
 	}
 	FUZZ_CHECK(digest[0] == digest[1] || !(how & 2));

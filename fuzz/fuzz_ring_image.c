@@ -82,7 +82,7 @@ static uint64_t drain_once(uint8_t *image, size_t count, uint8_t how)
 					   .memory_bytes_max = MEMORY_MAX,
 					   .tracked_tasks_max = 2048,
 					   .retain = how & 64 ? &policy : NULL,
-					   .host = "fuzz"};
+					   .hostname = "fuzz"};
 	struct ky_drain *drain;
 
 	FUZZ_CHECK(ky_trc_dec_open(&outcome.dec, NULL) == 0);
@@ -120,7 +120,7 @@ static uint64_t cut_once(const uint8_t *image, size_t count, uint8_t how)
 					 .trigger_count = 1,
 					 .anchor = anchor,
 					 .anchor_ctx = &outcome,
-					 .host = "fuzz"};
+					 .hostname = "fuzz"};
 
 	if (how & 8) {
 		options.from_ns = outcome.from_ns = 2000000000 + (uint64_t)(how >> 6) * 1000000;

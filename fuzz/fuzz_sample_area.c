@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A sample area that somebody filled with anything: a live ring drained while it changes, and cut.
  * Promises: nothing outside of the image is read, nothing in it written, no allocation beyond the
- * limits; whatever comes out is a trace, with no more samples than the area has slots; the
+ * limits; whatever comes out is a trace, with no more samples than the area has cells; the
  * same bytes give the same.
  *
  * The input: a byte (1: of a dead process; 2: half of the changes come between two steps; 4: all of
  * it twice), then changes of an area without samples: a byte what (class, | of `enum change` << 2),
- * two bytes which slot, and its bytes. */
+ * two bytes which cell, and its bytes. */
 #include "ring_areas.h"
 
 enum change {
 	CHANGE_PUT = 0,  /* a sample, as its writers put it: 1 + 1 + 4 + 5 * 8 bytes, frames */
-	CHANGE_SLOT = 1, /* a byte how many, these bytes behind the serial, which fits */
+	CHANGE_CELL = 1, /* a byte how many, these bytes behind the serial, which fits */
 	CHANGE_RAW = 2,  /* a byte how many, these bytes */
 	CHANGE_HEAD = 3  /* 8 bytes, at the word of the class's head that `which` says */
 };
@@ -25,8 +25,8 @@ static struct ky_sample_ring ring_of(struct fuzz_image *image, uint32_t which)
 	struct ky_sample_ring ring = {.head = &head->classes[which]};
 	uint64_t offset;
 
-	ring.slot_count = ky_sample_range(KY_SAMPLE_BYTES_MIN, which, &offset);
-	ring.slots = area + offset;
+	ring.cell_count = ky_sample_range(KY_SAMPLE_BYTES_MIN, which, &offset);
+	ring.cells = area + offset;
 	atomic_fetch_or(&image->header->sample_classes, 1u << which);
 	return ring;
 }
@@ -58,24 +58,24 @@ static void put_sample(const struct ky_sample_ring *ring, struct fuzz_words *in)
 static void put_bytes(const struct ky_sample_ring *ring, uint16_t which, bool is_raw,
 		      struct fuzz_words *in)
 {
-	uint64_t claim = which % ring->slot_count;
-	uint8_t *slot = ring->slots + claim * KY_SAMPLE_SLOT_BYTES, count;
+	uint64_t claim = which % ring->cell_count;
+	uint8_t *cell = ring->cells + claim * KY_SAMPLE_CELL_BYTES, count;
 	size_t from = is_raw ? 0 : 8;
 
 	if (!fuzz_take(in, &count, 1))
 		return;
-	if (count > KY_SAMPLE_SLOT_BYTES - from)
-		count = (uint8_t)(KY_SAMPLE_SLOT_BYTES - from);
-	if (!fuzz_take(in, slot + from, count)) {
+	if (count > KY_SAMPLE_CELL_BYTES - from)
+		count = (uint8_t)(KY_SAMPLE_CELL_BYTES - from);
+	if (!fuzz_take(in, cell + from, count)) {
 		in->left = 0;
 		return;
 	}
 	if (is_raw)
 		return;
-	/* The slot is whole under the newest claim that it can have. */
-	if (KY_SAMPLE_CLAIM(atomic_load(&ring->head->claim_index)) > ring->slot_count)
-		claim += ring->slot_count;
-	atomic_store((_Atomic uint64_t *)(void *)slot, (claim + 1) * 2);
+	/* The cell is whole under the newest claim that it can have. */
+	if (KY_SAMPLE_CLAIM(atomic_load(&ring->head->claim_index)) > ring->cell_count)
+		claim += ring->cell_count;
+	atomic_store((_Atomic uint64_t *)(void *)cell, (claim + 1) * 2);
 	if (KY_SAMPLE_CLAIM(atomic_load(&ring->head->claim_index)) <= claim)
 		atomic_store(&ring->head->claim_index, claim + 1);
 }
@@ -95,7 +95,7 @@ static void change(struct fuzz_image *image, struct fuzz_words *in)
 	case CHANGE_PUT:
 		put_sample(&ring, in);
 		break;
-	case CHANGE_SLOT:
+	case CHANGE_CELL:
 		put_bytes(&ring, which, false, in);
 		break;
 	case CHANGE_RAW:
@@ -142,7 +142,7 @@ static void run(struct fuzz_words in, uint8_t how, struct fuzz_reported *drained
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-	uint32_t slots_max = 2 * (uint32_t)(KY_SAMPLE_BYTES_MIN / KY_SAMPLE_SLOT_BYTES);
+	uint32_t cells_max = 2 * (uint32_t)(KY_SAMPLE_BYTES_MIN / KY_SAMPLE_CELL_BYTES);
 	struct fuzz_words in = {bytes, count};
 	struct fuzz_reported drained[2], cut[2];
 	uint8_t how;
@@ -151,8 +151,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		return 0;
 	for (uint32_t i = 0; i < 1 + (how >> 2 & 1u); i++) {
 		run(in, how, &drained[i], &cut[i]);
-		FUZZ_CHECK(cut[i].sample_count + cut[i].place_count <= slots_max / 2);
-		FUZZ_CHECK(drained[i].sample_count + drained[i].place_count <= slots_max);
+		FUZZ_CHECK(cut[i].sample_count + cut[i].place_count <= cells_max / 2);
+		FUZZ_CHECK(drained[i].sample_count + drained[i].place_count <= cells_max);
 	}
 	FUZZ_CHECK(!(how & 4) ||
 		   (drained[0].digest == drained[1].digest && cut[0].digest == cut[1].digest));

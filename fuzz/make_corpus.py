@@ -238,8 +238,9 @@ def place_hash(task):
 class Table:
     """Changes of an empty place table, as fuzz_place_table.c reads them."""
 
-    TASK, POLLED, SLOT, STACK, UNITS, HEAD, AREA = range(7)
+    TASK, POINTS, ROW, STACK, UNITS, HEAD, AREA = range(7)
     NO_STACK = 0xffff
+    OLDER, TRUNCATED, UNSURE = 1 << 48, 1 << 51, 1 << 54
 
     def __init__(self, how=0):
         self.raw = bytes([how])
@@ -254,48 +255,44 @@ class Table:
         return self.change(self.STACK, number, struct.pack(
             "<QQ", number + 1, unit | len(frames) << 16 | published))
 
-    def place(self, task, stacks=(0,), sequence=2, one_in=64, since=1 << 31, moved=0, has=None,
-              flags=0):
-        """At its home, taken by itself or by whoever `has` says."""
-        home = place_hash(task) % 2048
-        words = list(stacks) + [self.NO_STACK] * (3 - len(stacks)) + [flags]
-        raw = struct.pack("<IIQQQQ4HQ", sequence, one_in, task << 24 | 5, since, since, moved,
-                          *words, 0)
-        self.change(self.SLOT | (0x80 if has is None else 0), home * 8, raw)
-        if has is not None:
-            self.change(self.TASK, home * 8, struct.pack("<Q", has))
-        return self
+    def points(self, number, stacks=(0,), flags=0):
+        word = flags | 1 << 63
+        for i, stack in enumerate(list(stacks) + [self.NO_STACK] * (3 - len(stacks))):
+            word |= stack << 16 * i
+        return self.change(self.POINTS, number, struct.pack("<Q", word))
+
+    def place(self, task, points=1, polled=1 << 31, since=1 << 30, has=None):
+        """In a row of its own, taken by itself or by another task."""
+        raw = struct.pack("<3Q", has or task, (polled >> 12 << 24 | points) & (1 << 64) - 1,
+                          (since >> 12 << 24 | 5) & (1 << 64) - 1)
+        return self.change(self.ROW, place_hash(task) % 2048 * 8, raw)
 
 
 def place_tables(rng):
     """Tables as they are written, and such whose words lie."""
     def two(how=0):
         table = Table(how).stack(0, [0x5500001000 + i for i in range(15)])
-        return table.stack(1, [0x5500002000, 0x5500003000], unit=2)
+        table.stack(1, [0x5500002000, 0x5500003000], unit=2).points(1).points(2, (1, 0))
+        return table.points(3, (1, 0, 1), Table.OLDER | Table.TRUNCATED | Table.UNSURE)
 
-    whole = two(2).place(7).place(9, (1, 0)).place(11, (1, 0, 1), moved=1 << 32, flags=1)
-    whole.change(Table.HEAD, 0, struct.pack("<5QII", 9, 1, 1, 3, 10000000, 64, 500))
-    hash_7 = place_hash(7)
-    way_7 = hash_7 % 2048 * 8 + hash_7 // 2048 % 8
-    polled = (1 << 31 >> 12) << 24 | hash_7 & 0xffffff
-    whole.change(Table.POLLED, way_7, struct.pack("<Q", polled))
+    whole = two(2).place(7).place(9, 2).place(11, 3)
+    whole.change(Table.HEAD, 0, struct.pack("<5QII", 9, 1, 1, 3, 0, 0, 0))
     yield "whole", whole.raw
     yield "dead", b"\3" + whole.raw[1:]
     yield "empty", b"\0"
-    yield "written", two().place(7, sequence=3).raw
-    yield "another-task", two().place(7, has=8).raw
+    yield "polled-for-the-first-time", two().place(7, polled=0, points=0).raw
     yield "spilled", two().place(7, has=1 << 63 | 7).raw
-    yield "no-stack", Table().place(7, (Table.NO_STACK,)).raw
-    yield "stack-lies", Table().place(7, (5000, 2048, 65534)).raw
-    yield "stack-unpublished", Table().stack(0, [1, 2, 3], published=0).place(7).raw
-    yield "stack-behind-the-end", Table().stack(0, [1] * 40, unit=3519).place(7).raw
-    deep = Table().place(7).change(Table.STACK, 0, struct.pack("<QQ", 1, 0xffff << 16 | 1 << 63))
-    yield "stack-too-deep", deep.raw
-    yield "never-taken", two().place(7, one_in=0, since=0).raw
-    future = two().place(7, since=(1 << 64) - 1, moved=(1 << 64) - 1)
-    yield "future", future.change(Table.POLLED, way_7, b"\xff" * 5 + struct.pack(
-        "<I", hash_7)[:3][::-1]).raw
-    yield "many", b"".join([two().raw] + [Table().place(task, (task % 3,)).raw[1:]
+    yield "no-stack", Table().points(1, (Table.NO_STACK,)).place(7).raw
+    yield "no-points", two().place(7, 9).place(9, 4096).place(11, 0xffffff).raw
+    yield "stack-lies", Table().points(1, (5000, 2048, 65534)).place(7).raw
+    yield "stack-unpublished", Table().stack(0, [1, 2, 3], published=0).points(1).place(7).raw
+    behind = Table().stack(0, [1] * 40, unit=3519).points(1)
+    yield "stack-behind-the-end", behind.place(7).raw
+    deep = Table().points(1).place(7)
+    yield "stack-too-deep", deep.change(
+        Table.STACK, 0, struct.pack("<QQ", 1, 0xffff << 16 | 1 << 63)).raw
+    yield "future", two().place(7, 3, polled=(1 << 52) - 1, since=(1 << 52) - 1).raw
+    yield "many", b"".join([two().raw] + [Table().place(task, 1 + task % 3).raw[1:]
                                           for task in range(1, 60)])
     units = struct.pack("<6Q", 0, 0, 0, (1 << 64) - 1, 0, 0)
     yield "units-lie", two().place(7).change(Table.HEAD, 0, units).raw

@@ -148,7 +148,7 @@ static inline void fuzz_cut(const struct fuzz_image *image, bool is_dead,
 					 .chunk_ctx = reported,
 					 .anchor = fuzz_anchor,
 					 .anchor_ctx = reported,
-					 .host = "fuzz"};
+					 .hostname = "fuzz"};
 
 	*reported = (struct fuzz_reported){.now_ns = NOW_NS};
 	FUZZ_CHECK(ky_trc_dec_open(&reported->dec, NULL) == 0);
@@ -169,7 +169,7 @@ static inline void fuzz_drain(struct fuzz_image *image, void (*between)(struct f
 					   .chunk_ctx = reported,
 					   .memory_bytes_max = 1u << 20,
 					   .tracked_tasks_max = 2048,
-					   .host = "fuzz"};
+					   .hostname = "fuzz"};
 	struct ky_drain *drain;
 
 	*reported = (struct fuzz_reported){.now_ns = NOW_NS};

@@ -101,7 +101,7 @@ static void rest_ms(long ms)
 static struct round cut_once(void)
 {
 	static struct ky_cut_report report;
-	struct ky_cut_options options = {.chunk = count_events, .host = "bench"};
+	struct ky_cut_options options = {.chunk = count_events, .hostname = "bench"};
 	struct round round = {0};
 	struct timespec from, to;
 
@@ -125,7 +125,7 @@ static struct round cut_once(void)
 /* An observing drain in steps of 20 ms. Returns ns a record. */
 static double watch(void)
 {
-	struct ky_drain_options options = {.host = "bench"};
+	struct ky_drain_options options = {.hostname = "bench"};
 	struct ky_drain_stats stats;
 	struct ky_drain *drain;
 	uint64_t before, cpu = 0;

@@ -15,7 +15,7 @@
 #include "../../test/lib/ring_builder.h"
 
 #include <drain/drain.h>
-#include <ship/stage.h>
+#include <ship/compressor.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@
 #define START_NS UINT64_C(2000000000)
 
 struct sink {
-	struct ky_stage stage;
+	struct ky_compressor compressor;
 	bool is_compressing;
 	uint64_t raw_bytes, stored_bytes, events;
 };
@@ -58,8 +58,8 @@ static int take(void *ctx, const struct ky_chunk *chunk)
 	sink->events += chunk->event_count;
 	if (!sink->is_compressing)
 		return 0;
-	return sink->stage.write(sink->stage.stage, chunk->bytes, chunk->byte_count, count_bytes,
-				 sink);
+	return sink->compressor.write(sink->compressor.self, chunk->bytes, chunk->byte_count,
+				      count_bytes, sink);
 }
 
 /* Times and ids as noisy as a real service's: the compressor must not live on a pattern of ours. */
@@ -186,17 +186,17 @@ static void must(int err)
 }
 
 /* step_slots 0: the whole ring at a stroke. */
-static struct result run(uint32_t writers, const struct ky_stage_factory *stage,
+static struct result run(uint32_t writers, const struct ky_compressor_factory *compressor,
 			 uint32_t step_slots, const struct ky_retain_policy *retain)
 {
-	struct sink sink = {.is_compressing = stage != NULL};
+	struct sink sink = {.is_compressing = compressor != NULL};
 	struct load load = {.writer_count = writers};
 	struct ky_drain_options options = {.anchor = test_ring_anchor,
 					   .anchor_ctx = &load.ring,
 					   .chunk = take,
 					   .chunk_ctx = &sink,
 					   .retain = retain,
-					   .host = "bench"};
+					   .hostname = "bench"};
 	struct ky_drain_stats stats;
 	struct ky_drain *drain;
 	struct result result;
@@ -205,7 +205,7 @@ static struct result run(uint32_t writers, const struct ky_stage_factory *stage,
 	begin(&load);
 	options.image = load.ring.image;
 	options.image_bytes = load.ring.image_bytes;
-	must(stage ? stage->open(stage, &sink.stage) : 0);
+	must(compressor ? compressor->open(compressor, &sink.compressor) : 0);
 	must(ky_drain_open(&drain, &options));
 	for (uint32_t at = step_slots; step_slots && at < SLOTS; at += step_slots) {
 		fill(&load, at);
@@ -217,11 +217,11 @@ static struct result run(uint32_t writers, const struct ky_stage_factory *stage,
 	from = cpu_ns();
 	must(ky_drain_step(drain, KY_DRAIN_FINAL));
 	must(ky_drain_seal(drain));
-	if (stage)
-		must(sink.stage.finish(sink.stage.stage, count_bytes, &sink));
+	if (compressor)
+		must(sink.compressor.finish(sink.compressor.self, count_bytes, &sink));
 	spent += cpu_ns() - from;
 	ky_drain_stats(drain, &stats);
-	if (!stage)
+	if (!compressor)
 		sink.stored_bytes = sink.raw_bytes;
 	if (retain)
 		sink.events = stats.records_read;
@@ -229,8 +229,8 @@ static struct result run(uint32_t writers, const struct ky_stage_factory *stage,
 				 (double)sink.stored_bytes / (double)sink.events, sink.events,
 				 stats.records_lost + stats.records_late};
 	ky_drain_close(drain);
-	if (stage)
-		sink.stage.close(sink.stage.stage);
+	if (compressor)
+		sink.compressor.close(sink.compressor.self);
 	test_ring_close(&load.ring);
 	return result;
 }
@@ -262,11 +262,11 @@ static uint64_t measure(bool is_json, uint32_t writers, const char *prefix)
 					    "drain + encode, full ring at once"};
 	static const double targets[] = {20, 50, 30};
 	struct result rounds[3][ROUNDS];
-	struct ky_stage_factory zstd;
+	struct ky_compressor_factory zstd;
 	uint64_t lost = 0;
 	char name[80];
 
-	ky_stage_zstd(&zstd, 1);
+	ky_compressor_zstd(&zstd, 1);
 	for (int i = 0; i < ROUNDS; i++) {
 		rounds[0][i] = run(writers, NULL, STEP_SLOTS, NULL);
 		rounds[1][i] = run(writers, &zstd, STEP_SLOTS, NULL);
@@ -293,12 +293,12 @@ static uint64_t measure_retention(bool is_json)
 {
 	struct ky_retain_policy policy = {0};
 	struct result rounds[ROUNDS];
-	struct ky_stage_factory zstd;
+	struct ky_compressor_factory zstd;
 	uint64_t lost = 0;
 
 	policy.rules[KY_RETAIN_POLL].threshold_ns = 1000000;
 	policy.rules[KY_RETAIN_WAKE].threshold_ns = 1000000;
-	ky_stage_zstd(&zstd, 1);
+	ky_compressor_zstd(&zstd, 1);
 	for (int i = 0; i < ROUNDS; i++) {
 		rounds[i] = run(2, &zstd, STEP_SLOTS, &policy);
 		lost += rounds[i].lost;

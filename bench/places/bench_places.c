@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What await places cost: a clone of a waker inside a poll, with its place taken and without, and
- * what a poll costs more once there is a table.
+/* What await places cost: a clone of a waker inside a poll, whose chain is
+ * recognized, and what a poll costs more once there is a table.
  *
  *     bench_places
- *     bench_places --loop bare|off|kept|taken|asked|absent TURNS
+ *     bench_places --loop bare|off|first|again TURNS
  *
  * Prints one JSON object of nanoseconds. A stand-in for Tokio is patched; recorder, ring and tables
  * are the real ones. --loop runs one kind of clone alone, for a counter of instructions.
@@ -26,16 +26,14 @@
 #define DEPTH 12u
 
 enum what {
-	CLONE_BARE,   /* the function that stood in the slot */
-	CLONE_OFF,    /* gate shut */
-	CLONE_KEPT,   /* decided in this poll already */
-	CLONE_TAKEN,  /* decided now: yes */
-	CLONE_ASKED,  /* decided now: no, of a task whose last place is known */
-	CLONE_ABSENT, /* the same of one that no place is known of */
+	CLONE_BARE,  /* the function that stood in the slot */
+	CLONE_OFF,   /* gate shut */
+	CLONE_FIRST, /* the first one of a poll */
+	CLONE_AGAIN, /* another one of the same poll */
 	WHAT_COUNT
 };
 
-static const char *const names[WHAT_COUNT] = {"bare", "off", "kept", "taken", "asked", "absent"};
+static const char *const names[WHAT_COUNT] = {"bare", "off", "first", "again"};
 
 static enum what what;
 static double results[WHAT_COUNT];
@@ -59,17 +57,6 @@ static double median(double *values)
 	return values[SETS / 2];
 }
 
-static void prepare(struct ky_tokio_thread *self)
-{
-	self->place.header = what > CLONE_KEPT ? self->current : NULL;
-	self->place.left = KY_TOKIO_CAPTURES_MAX + 1;
-	self->chooser.spent = what == CLONE_TAKEN ? 0 : UINT32_MAX / 2;
-	if (what == CLONE_TAKEN)
-		self->chooser.empty_ticks = 0;
-	/* Whose next number is none of those that are taken. */
-	self->chooser.random = 1;
-}
-
 /* As fake_clone(), which goes through the slot. */
 KEPT static void clone_bare(struct fake_task *task)
 {
@@ -88,10 +75,9 @@ KEPT static void clone_it(struct fake_task *task)
 		uint64_t began_ns = now();
 
 		for (uint32_t i = 0; i < rounds; i++) {
-			prepare(self);
+			if (what == CLONE_FIRST)
+				self->place.poll.count = 0;
 			what == CLONE_BARE ? clone_bare(task) : fake_clone(task);
-			if (what == CLONE_TAKEN) /* as at the poll's end */
-				kymo_place_emit(&self->place.taken);
 		}
 		sets[set] = (double)(now() - began_ns) / rounds;
 	}
@@ -180,8 +166,6 @@ static void run_what(enum what next)
 	what = next;
 	kymo_recorder_gates(what <= CLONE_OFF ? 0 : KYMO_GATE_PLACE,
 			    what <= CLONE_OFF ? KYMO_GATE_PLACE : 0);
-	if (what == CLONE_ABSENT)
-		kymo_place_end(TASK);
 	fake_poll_body = body;
 	run(&task);
 }
@@ -200,8 +184,8 @@ static int measure_loop(const char *name, const char *turns)
 	for (uint32_t i = 0; i < WHAT_COUNT; i++)
 		if (strcmp(names[i], name) == 0) {
 			rounds = 1;
-			if (i >= CLONE_ASKED)
-				run_what(CLONE_TAKEN);
+			if (i >= CLONE_FIRST)
+				run_what(CLONE_FIRST); /* walked */
 			rounds = (uint32_t)strtoul(turns, NULL, 10);
 			run_what((enum what)i);
 			return 0;

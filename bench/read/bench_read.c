@@ -75,11 +75,16 @@ static void count_event(struct making *making)
 static void add_wake(struct making *making, uint64_t waker, uint64_t woken, uint32_t worker,
 		     uint8_t origin)
 {
+	const uint64_t who = 0x10000u + (uint64_t)origin * 0x1000u + woken % 8 * 16;
+	uint32_t stack = ky_trc_enc_stack(&making->enc, &who, 1);
+
 	ky_trc_enc_event(&making->enc, KY_EV_WAKE, making->time_ns);
 	ky_trc_enc_varint(&making->enc, waker);
 	ky_trc_enc_varint(&making->enc, woken);
 	ky_trc_enc_u8(&making->enc, (uint8_t)worker);
 	ky_trc_enc_u8(&making->enc, origin);
+	ky_trc_enc_u32(&making->enc, stack);
+	ky_trc_enc_varint(&making->enc, 0);
 	count_event(making);
 }
 

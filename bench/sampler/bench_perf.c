@@ -27,7 +27,7 @@
 #define PAIRS 60u
 #define PIECE_NS UINT64_C(24000000) /* as many samples as half a ring holds */
 #define WORK_WORDS 2048u            /* of memory that the work goes through: 16 KiB */
-#define SLOTS 4096u
+#define CELLS 4096u
 #define STACK_BYTES 32768u
 #define BARE_BYTES 64u
 
@@ -127,14 +127,14 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 {
 	struct tally *tally = ctx;
 	uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&tally->ring.head->claim_index));
-	const struct ky_sample_slot *slot;
+	const struct ky_sample_cell *cell;
 
 	ky_perf_put(&tally->ring, &tables.view, sample);
-	slot = (const void *)(tally->ring.slots + claim % SLOTS * KY_SAMPLE_SLOT_BYTES);
+	cell = (const void *)(tally->ring.cells + claim % CELLS * KY_SAMPLE_CELL_BYTES);
 	tally->count++;
 	tally->bytes += sample->stack_bytes;
-	tally->frames += slot->frame_count;
-	tally->short_count += (slot->flags & KY_SAMPLE_TRUNCATED) != 0;
+	tally->frames += cell->frame_count;
+	tally->short_count += (cell->flags & KY_SAMPLE_TRUNCATED) != 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -153,12 +153,12 @@ static double median(double *values, uint32_t count)
 static int make_ring(struct ky_sample_ring *ring)
 {
 	ring->head = aligned_alloc(64, sizeof(*ring->head));
-	ring->slots = aligned_alloc(64, (size_t)SLOTS * KY_SAMPLE_SLOT_BYTES);
-	ring->slot_count = SLOTS;
-	if (!ring->head || !ring->slots)
+	ring->cells = aligned_alloc(64, (size_t)CELLS * KY_SAMPLE_CELL_BYTES);
+	ring->cell_count = CELLS;
+	if (!ring->head || !ring->cells)
 		return -1;
 	memset(ring->head, 0, sizeof(*ring->head));
-	memset(ring->slots, 0, (size_t)SLOTS * KY_SAMPLE_SLOT_BYTES);
+	memset(ring->cells, 0, (size_t)CELLS * KY_SAMPLE_CELL_BYTES);
 	return 0;
 }
 

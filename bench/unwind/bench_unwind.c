@@ -150,7 +150,7 @@ static void measure_file(const char *path, bool is_first)
 	struct rusage usage;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0 || ky_unwind_object_open(&object, ky_unwind_read_file, &fd, false, 0) != 0)
+	if (fd < 0 || ky_unwind_object_init(&object, ky_unwind_read_file, &fd, false, 0) != 0)
 		exit(2);
 	for (uint32_t i = 0; i < object.segment_count; i++) {
 		const struct ky_unwind_segment *segment = &object.segments[i];

@@ -31,6 +31,7 @@ static uint64_t cpu_ns(void)
 /* Polls, their ends and a wake in three, of 4 workers and 1,000 tasks with 20 names. */
 static void encode_mix(struct ky_trc_enc *enc, uint64_t *time_ns, uint64_t *events)
 {
+	static const uint64_t frames[] = {0x1000, 0x2000, 0x3000}; /* who wakes */
 	char name[64];
 
 	ky_trc_enc_begin(enc);
@@ -39,7 +40,7 @@ static void encode_mix(struct ky_trc_enc *enc, uint64_t *time_ns, uint64_t *even
 		uint32_t worker = (uint32_t)(*events / 3 % 4);
 		uint64_t key = task % 20 + 1;
 		size_t count = 0;
-		uint32_t id;
+		uint32_t id, stack;
 
 		if (enc->event_count < 200)
 			count = (size_t)snprintf(name, sizeof(name),
@@ -49,11 +50,14 @@ static void encode_mix(struct ky_trc_enc *enc, uint64_t *time_ns, uint64_t *even
 		*time_ns += 700;
 		ky_trc_enc_poll_start(enc, *time_ns, worker, 0, task, id);
 		*time_ns += 900;
+		stack = ky_trc_enc_stack(enc, frames, sizeof(frames) / sizeof(frames[0]));
 		ky_trc_enc_event(enc, KY_EV_WAKE, *time_ns);
 		ky_trc_enc_varint(enc, task);
 		ky_trc_enc_varint(enc, task + 1);
 		ky_trc_enc_u8(enc, (uint8_t)worker);
 		ky_trc_enc_u8(enc, 2);
+		ky_trc_enc_u32(enc, stack);
+		ky_trc_enc_varint(enc, 0);
 		*time_ns += 400;
 		ky_trc_enc_poll_end(enc, *time_ns, worker);
 		*events += 3;
