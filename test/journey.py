@@ -20,7 +20,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 
@@ -29,190 +28,21 @@ ROOT = HERE.parent
 sys.path[:0] = [str(HERE / "tokio"), str(ROOT / "tools")]
 import matrix  # noqa: E402  (it builds the witnesses)
 import unittest_tap  # noqa: E402
+from journey_case import SERVICE, SOURCE, Case, Paths, Place, Witness  # noqa: E402
+from journey_case import count_of, is_at, line_of, state_of  # noqa: E402
 from unittest_tap import DEADLINE_S, wait_until  # noqa: E402
 
-SOURCE = HERE / "tokio/src/bin/journey.rs"
 SAMPLES = 40  # of a program that does nothing else: enough for one function to lead by far
 LEAK = (8, 1 << 20)  # so large that each one is sampled
-SERVICE = f"journey{os.getpid()}"  # no other test's
-COMMANDS = ["run", "attach", "detach", "info", "report", "export", "events", "ps", "status", "set",
-            "mark", "dump", "recover", "doctor", "symbolize", "convert"]
-
-
-class Paths:
-    build = kymo = program = None
-
-
-def line_of(mark):
-    """Number of the line of the witness that says so."""
-    lines = SOURCE.read_text(encoding="utf-8").splitlines()
-    (number,) = [i for i, line in enumerate(lines, 1) if line.endswith(f"// the line that {mark}")]
-    return number
-
-
-def is_at(frame, function, mark):
-    """Does a frame of a report name this function, its file and the marked line?"""
-    return (frame["function"].startswith(function) and frame.get("file", "").endswith(SOURCE.name)
-            and frame.get("line") == line_of(mark))
-
-
-def count_of(info, event):
-    return sum(one["count"] for one in info["types"] if one["name"] == event)
-
-
-def state_of(pid):
-    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    return text.rsplit(")", 1)[1].split()[0]
-
-
-class Witness:
-    """The program under `kymo run`, or alone where there are no options."""
-
-    def __init__(self, place, *options):
-        self.errors = place.dir / f"errors{len(place.started)}"
-        command = [str(place.program)]
-        if options:
-            command = [str(Paths.kymo), "run", *map(str, options), "--", *command]
-        with self.errors.open("w", encoding="utf-8") as errors:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            stderr=errors, text=True, env=place.environment)
-        place.started.append(self)
-        self.pid = int(self.answer("journey")[0])
-        self.polls = 0
-
-    def answer(self, word):
-        words = self.process.stdout.readline().split()
-        if words[:1] != [word]:
-            raise RuntimeError(f"the witness said {words} for {word}: {self.said()}")
-        return words[1:]
-
-    def do(self, command, *numbers):
-        """Returns what the answer says: the id of a task, a port."""
-        self.process.stdin.write(" ".join(map(str, (command, *numbers))) + "\n")
-        self.process.stdin.flush()
-        if command not in ("polls", "leak", "rest", "finish"):
-            return next(iter(self.answer(command)), None)
-        self.polls = int(self.answer("done")[0])
-        return self.polls
-
-    def end(self):
-        """Its exit status and how many polls it counted."""
-        self.process.stdin.close()
-        self.polls = int(self.answer("done")[0])
-        return self.process.wait(DEADLINE_S)
-
-    def said(self):
-        """By kymo, for the witness itself says nothing there."""
-        return self.errors.read_text(encoding="utf-8")
-
-    def kill(self):
-        for pid in (self.pid, self.process.pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
-    def clean(self):
-        if self.process.poll() is None:
-            self.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-
-
-class Place:
-    """A folder with rings and traces of its own, and what was started there."""
-
-    def __init__(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-journey-"))
-        self.rings = self.dir / "rings"
-        self.rings.mkdir(mode=0o700)
-        self.environment = {**os.environ, "KYMO_RING_DIR": str(self.rings)}
-        self.started = []
-        self.program = self.dir / SERVICE
-        shutil.copy(Paths.program, self.program)
-
-    def clean(self):
-        for one in self.started:
-            one.clean()
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def run(self, *words, **options):
-        return subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                              errors="replace", timeout=DEADLINE_S, env=self.environment,
-                              cwd=self.dir, check=False, stdin=subprocess.DEVNULL, **options)
-
-    def kymo(self, *words):
-        """What it prints when all is well."""
-        done = self.run(Paths.kymo, *words)
-        if done.returncode or done.stderr:
-            raise AssertionError(f"{words}: {done.returncode}, {done.stderr}")
-        return done.stdout
-
-    def json(self, command, *words):
-        return json.loads(self.kymo(command, "--json", *words))
-
-    def streamed(self, traces):
-        """Polls that are in the files of a stream, which may have none yet."""
-        done = self.run(Paths.kymo, "info", "--json", traces)
-        return json.loads(done.stdout)["polls"] if done.returncode == 0 else 0
-
-    def rings_of(self, *words):
-        """State of each ring here, by pid."""
-        told = self.json("ps", "-i", "0", "--ring-dir", self.rings, *words)
-        return {ring["pid"]: ring["state"] for ring in told["rings"]}
-
-    def doctor(self, *program):
-        """State of each check. That one of them is limited is no trouble."""
-        done = self.run(Paths.kymo, "doctor", "--json", *program)
-        return {one["name"]: one["state"] for one in json.loads(done.stdout)["checks"]}
-
-    def open_polls(self, witness):
-        return self.json("status", witness.pid)["open_polls"]
-
-    def hang(self, witness):
-        """Returns the task; its poll is the only one that is open."""
-        task = int(witness.do("hang"))
-        wait_until(lambda: [poll["task"] for poll in self.open_polls(witness)] == [task])
-        return task
-
-    def hang_longest(self, witness):
-        """On both workers, so that who is woken waits behind them: longer than anything before.
-        Returns the two tasks."""
-        before = self.dump(witness, "before")
-        longest = max(before["polls"]["max_ns"], before["delays"]["max_ns"])
-        first, second = (int(witness.do("hang")) for _ in range(2))
-        witness.do("wake")
-        woken_at = self.open_ns(witness, second)
-        wait_until(lambda: self.open_ns(witness, second) > woken_at + 2 * longest)
-        return {first, second}
-
-    def open_ns(self, witness, task):
-        """How long a poll has been open that hangs."""
-        return next(poll["open_ns"] for poll in self.open_polls(witness) if poll["task"] == task)
-
-    def dump(self, witness, name):
-        """The report of all that the ring holds."""
-        self.kymo("dump", witness.pid, "-o", self.dir / f"{name}.trc.zst")
-        return self.json("report", self.dir / f"{name}.trc.zst")
-
-
-class Case(unittest.TestCase):
-    """Begins in a place of its own."""
-
-    def setUp(self):
-        self.at = Place()
-
-    def tearDown(self):
-        self.at.clean()
-
-    def assert_one_sentence(self, done, code, *parts):
-        """Of wrong usage a second line points to the help."""
-        lines = [line for line in done.stderr.splitlines() if not line.startswith("Try `kymo ")]
-        self.assertEqual((done.returncode, done.stdout, len(lines)), (code, "", 1), done.stderr)
-        self.assertTrue(lines[0].startswith("kymo"), done.stderr)
-        for part in parts:
-            self.assertIn(part, done.stderr)
+COMMANDS = ["run", "attach", "detach", "info", "report", "why", "export", "events", "ps", "status",
+            "set", "mark", "dump", "recover", "doctor", "symbolize", "convert", "view", "task",
+            "query", "check", "diff"]
+RULES = """[[rule]]
+name = "polls are few"
+view = "polls"
+value = "count(*)"
+max = "{}"
+"""
 
 
 class Stream(unittest.TestCase):
@@ -287,6 +117,35 @@ class Stream(unittest.TestCase):
             self.assertGreater(worker["parks"], 0)
         self.assertEqual(self.info["parks"], count_of(self.info, "WorkerParkEvent"))
 
+    def test_why_splits_each_delay(self):
+        found = self.at.json("why", "--over", "0", "--worst", "1000", self.traces)
+        self.assertEqual(found["delays"], self.report["delays"]["count"])
+        self.assertEqual(sum(found["parts"].values()), found["slow_ns"])
+        for delay in found["worst"]:
+            self.assertEqual(sum(part["ns"] for part in delay["timeline"]), delay["delay_ns"])
+        self.assertIn("from wake to poll", self.at.kymo("why", self.traces))
+
+    def test_tables_have_what_the_witness_counted(self):
+        (row,) = self.at.json("query", "SELECT count(*) AS polls FROM polls", self.traces)["rows"]
+        self.assertEqual(row, {"polls": self.witness.polls})
+        polls = self.at.kymo("view", "polls", "--limit", "0", "--format", "csv", self.traces)
+        self.assertEqual(len(polls.splitlines()), 1 + self.witness.polls)
+        task = self.report["worst_polls"][0]["task"]
+        self.assertRegex(self.at.kymo("task", task, self.traces),
+                         rf"^Task {task} \(.*journey::hang")
+
+    def test_rules_hold_or_do_not(self):
+        rules = self.at.dir / "rules.toml"
+        rules.write_text(RULES.format(self.witness.polls), encoding="utf-8")
+        self.assertIn("1 of 1 rules hold", self.at.kymo("check", rules, self.traces))
+        rules.write_text(RULES.format(self.witness.polls - 1), encoding="utf-8")
+        broken = self.at.run(Paths.kymo, "check", rules, self.traces)
+        self.assertEqual(broken.returncode, 1)
+        self.assertIn("0 of 1 rules hold", broken.stdout)
+
+    def test_a_run_does_not_differ_from_itself(self):
+        self.assertIn("1 runs of A and 1 of B", self.at.kymo("diff", self.traces, self.traces))
+
     def test_report_begins_with_the_poll_that_held_its_worker(self):
         worst = self.report["worst_polls"][0]
         self.assertIn(worst["task"], self.hanging)
@@ -334,7 +193,7 @@ class Stream(unittest.TestCase):
         self.assertEqual(len(places), 1, self.profile["waiting"])
         self.find(places[0]["stack"], "journey::wait_here", "waits")
 
-    def test_report_says_who_leaks(self):
+    def test_report_names_what_leaks(self):
         first = self.profile["memory"]["stacks"][0]
         self.assertEqual((first["where"], first["live_allocations"]["estimate"],
                           first["live_bytes"]["estimate"]),
@@ -368,8 +227,8 @@ class Stream(unittest.TestCase):
 
     def test_mark_is_in_the_trace(self):
         self.assertEqual([one["pid"] for one in self.marked["marked"]], [self.witness.pid])
-        told = self.at.json("events", "-t", "AnnotationEvent", self.traces)
-        self.assertEqual(told["fields"]["label"], "deploy 7")
+        reply = self.at.json("events", "-t", "AnnotationEvent", self.traces)
+        self.assertEqual(reply["fields"]["label"], "deploy 7")
 
     def test_info_says_what_was_recorded(self):
         text = self.at.kymo("info", self.traces)
@@ -388,19 +247,19 @@ class Stream(unittest.TestCase):
 
     def test_convert_makes_one_file(self):
         file = self.at.dir / "one.trc.gz"
-        told = self.at.json("convert", self.traces, "-o", file)
+        reply = self.at.json("convert", self.traces, "-o", file)
         with gzip.open(file) as opened:
             self.assertEqual(opened.read(4), b"TRC\0")
         info = self.at.json("info", file)
-        self.assertEqual((info["polls"], told["events"]), (self.witness.polls, info["events"]))
+        self.assertEqual((info["polls"], reply["events"]), (self.witness.polls, info["events"]))
         again = self.at.dir / "again.trc"
         self.at.kymo("convert", "--recompress", file, "-o", again)
         self.assertEqual(again.read_bytes(), gzip.decompress(file.read_bytes()))
 
     def test_symbolized_trace_needs_no_files(self):
         named = self.at.dir / "named.trc.zst"
-        told = self.at.json("symbolize", "-o", named, self.traces)
-        self.assertGreater(told["named"], 0)
+        reply = self.at.json("symbolize", "-o", named, self.traces)
+        self.assertGreater(reply["named"], 0)
         away = self.at.program.with_suffix(".away")
         self.at.program.rename(away)
         try:
@@ -413,9 +272,9 @@ class Stream(unittest.TestCase):
 
     def exported(self, form, kind):
         file = self.at.dir / f"{kind}.{form}"
-        told = self.at.json("export", "--format", form, "--kind", kind, "-o", file, self.traces)
-        self.assertEqual((told["format"], told["kind"]), (form, kind))
-        self.assertGreater(told["samples"], 0)
+        reply = self.at.json("export", "--format", form, "--kind", kind, "-o", file, self.traces)
+        self.assertEqual((reply["format"], reply["kind"]), (form, kind))
+        self.assertGreater(reply["samples"], 0)
         return file.read_bytes()
 
     def test_export_in_each_format(self):
@@ -473,16 +332,16 @@ class Run(Case):
         traces = self.at.dir / "traces"
         witness = Witness(self.at, "-o", traces)
         witness.do("polls", 100)
-        told = self.at.json("set", SERVICE, "poll=off", "wake=off")
-        self.assertEqual([(one["name"], one["before"], one["after"]) for one in told["changes"]],
+        reply = self.at.json("set", SERVICE, "poll=off", "wake=off")
+        self.assertEqual([(one["name"], one["before"], one["after"]) for one in reply["changes"]],
                          [("poll", "on", "off"), ("wake", "on", "off")])
         witness.do("polls", 200)
         self.at.kymo("set", SERVICE, "poll=on", "wake=on")
         witness.do("polls", 50)
         wait_until(lambda: self.at.streamed(traces) == 150)
         self.assertIn("poll.threshold", self.at.kymo("set", SERVICE, "poll.threshold=1s"))
-        told = {one["name"]: one["value"] for one in self.at.json("set", SERVICE)["settings"]}
-        self.assertEqual((told["poll"], told["poll.threshold"]), ("on", "1.00 s"))
+        reply = {one["name"]: one["value"] for one in self.at.json("set", SERVICE)["settings"]}
+        self.assertEqual((reply["poll"], reply["poll.threshold"]), ("on", "1s"))
         witness.do("polls", 70)
         self.assertEqual(witness.end(), 0)
         info, report = self.at.json("info", traces), self.at.json("report", traces)
@@ -508,8 +367,8 @@ class Killed(Case):
         info = self.at.json("info", traces)
         self.assert_polls(info, 100)
         self.assertIn("SIGKILL", info["metadata"]["process.end"])
-        told = self.at.json("events", "-t", "OpenPollEvent", traces)
-        self.assertEqual(told["fields"]["task_id"], task)
+        reply = self.at.json("events", "-t", "OpenPollEvent", traces)
+        self.assertEqual(reply["fields"]["task_id"], task)
         self.assertEqual(self.at.rings_of(), {})
 
     def test_kymo(self):
@@ -525,12 +384,75 @@ class Killed(Case):
         witness.do("polls", 30)
         witness.end()
         wait_until(lambda: self.at.rings_of() == {witness.pid: "dead"})
-        told = self.recover()
-        self.assertEqual(told["open_polls"], [])
-        self.assertTrue(told["continues"].startswith(str(traces)), told)
-        for files, count in (((traces,), 100), ((told["file"],), 230),
-                             ((traces, told["file"]), 330)):
+        reply = self.recover()
+        self.assertEqual(reply["open_polls"], [])
+        self.assertTrue(reply["continues"].startswith(str(traces)), reply)
+        for files, count in (((traces,), 100), ((reply["file"],), 230),
+                             ((traces, reply["file"]), 330)):
             self.assertEqual(self.at.json("info", *files)["polls"], count, files)
+
+    def drain_again(self, witness, traces):
+        """By another kymo, which stays until the program has ended. Returns its words."""
+        command = [str(Paths.kymo), "attach", "--json", str(witness.pid)]
+        with subprocess.Popen(command, env=self.at.environment, stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT) as staying:
+            self.addCleanup(staying.kill)
+            said = [json.loads(staying.stdout.readline())]
+            witness.do("polls", 40)
+            again = self.at.run(Paths.kymo, "attach", witness.pid)
+            self.assertIn("is recorded already", again.stderr)
+            self.assertEqual(self.at.json("status", witness.pid)["drained_by_pid"], staying.pid)
+            wait_until(lambda: self.at.streamed(traces) == witness.polls_before + 40)
+            witness.end()
+            said.append(json.loads(staying.stdout.read()))
+        self.assertEqual(staying.returncode, 0)
+        return said
+
+    def test_kymo_and_another_takes_its_ring_over(self):
+        traces = self.at.dir / "traces"
+        witness = Witness(self.at, "-o", traces)
+        witness.do("polls", 100)
+        wait_until(lambda: self.at.streamed(traces) == 100)
+        ps = ("ps", "--ring-dir", self.at.rings)
+        self.assertNotIn("attach", self.at.kymo(*ps) + self.at.kymo("status", SERVICE))
+        witness.process.kill()
+        witness.process.wait()
+        witness.do("polls", 200)
+        self.assertIn("no process drains it; `kymo attach PID` does", self.at.kymo(*ps))
+        self.assertIn(f"; `kymo attach {witness.pid}` drains it", self.at.kymo("status", SERVICE))
+        witness.polls_before = 300
+        first, last = self.drain_again(witness, traces)
+        self.assertTrue(first["is_taken_over"])
+        self.assertTrue(last["trace"].startswith(str(traces)), last)
+        self.assertEqual((last["records_lost"], last["samples_lost"]), (0, 0))
+        info = self.at.json("info", traces)
+        self.assertEqual((info["polls"], info["lost_records"], info["losses"]),
+                         (witness.polls, 0, []))
+        self.assertEqual(count_of(info, "PollStartEvent"), witness.polls)
+        self.assertEqual(self.at.rings_of(), {})
+
+    def test_kymo_while_the_ring_goes_round(self):
+        """What no process drained meanwhile is lost, and reported so."""
+        traces = self.at.dir / "traces"
+        witness = Witness(self.at, "-o", traces, "--ring-bytes", "128K")
+        witness.do("polls", 100)
+        wait_until(lambda: self.at.streamed(traces) == 100)
+        witness.process.kill()
+        witness.process.wait()
+        witness.do("polls", 20000)
+        before = self.at.streamed(traces)
+        command = [str(Paths.kymo), "attach", str(witness.pid)]
+        with subprocess.Popen(command, env=self.at.environment, stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT) as staying:
+            self.assertIn(f"what came before is in {traces}", staying.stdout.readline())
+            witness.end()
+            staying.stdout.read()
+        info = self.at.json("info", traces)
+        self.assertGreater(info["polls"], before)
+        self.assertLess(info["polls"], 20000)
+        self.assertEqual({(loss["exact"], loss["cause"], loss["to_ns"] > loss["from_ns"])
+                          for loss in info["losses"]}, {(False, "overwritten", True)})
+        self.assertRegex(self.at.kymo("info", traces), r"Losses +at least 1 records")
 
     def recover(self):
         return self.at.json("recover", "--ring-dir", self.at.rings, "-o", self.at.dir)
@@ -543,11 +465,11 @@ class Killed(Case):
         witness.process.wait()
         os.kill(witness.pid, signal.SIGKILL)
         wait_until(lambda: self.at.rings_of() == {witness.pid: "dead"})
-        told = self.recover()
-        (poll,) = told["open_polls"]
-        self.assertEqual((told["pid"], poll["task"]), (witness.pid, task))
+        reply = self.recover()
+        (poll,) = reply["open_polls"]
+        self.assertEqual((reply["pid"], poll["task"]), (witness.pid, task))
         self.assertIn("journey::hang", poll["name"])
-        info = self.at.json("info", told["file"])
+        info = self.at.json("info", reply["file"])
         self.assert_polls(info, 100)
         self.assertEqual(list(self.at.rings.glob("*.ring")), [])
 
@@ -601,7 +523,7 @@ class Client:
 
 class Attach(Case):
     def attach(self, witness, *options):
-        """Needs the right to trace: who has it not is told so."""
+        """Needs the right to trace: without it one sentence says so."""
         done = self.at.run(Paths.kymo, "attach", *options, witness.pid)
         if done.returncode and "may not be traced" in done.stderr:
             self.skipTest("processes may not be traced here")
@@ -611,8 +533,8 @@ class Attach(Case):
     def test_from_attach_to_detach_every_poll_is_recorded(self):
         witness = Witness(self.at)
         witness.do("polls", 100)
-        told = json.loads(self.attach(witness, "--json"))
-        self.assertEqual((told["pid"], told["mode"]), (witness.pid, "flight"))
+        reply = json.loads(self.attach(witness, "--json"))
+        self.assertEqual((reply["pid"], reply["mode"]), (witness.pid, "flight"))
         witness.do("polls", 300)
         again = self.at.run(Paths.kymo, "attach", witness.pid)
         self.assertEqual((again.returncode, len(again.stderr.splitlines())), (1, 1), again.stderr)
@@ -655,6 +577,27 @@ class Attach(Case):
         self.assertEqual(witness.end(), 0)
 
 
+class Stripped(Case):
+    def check(self, name):
+        witness = Witness(self.at, "-o", self.at.dir / "trace")
+        self.assertEqual((witness.do("polls", 100), witness.end()), (100, 0))
+        info = self.at.json("info", self.at.dir / "trace")
+        said = info["metadata"]
+        self.assertEqual((info["polls"], said["tokio.tables_by_shape"]),
+                         (witness.polls, said["tokio.tables"]))
+        for one in self.at.json("report", self.at.dir / "trace")["tasks"]:
+            self.assertRegex(one["name"], name)
+
+    def test_every_poll_is_recorded(self):
+        self.assertEqual(self.at.run("strip", self.at.program).returncode, 0)
+        self.check(rf"^{SERVICE}\+0x[0-9a-f]+$")
+
+    def test_names_come_from_its_debug_file(self):
+        self.at.run("objcopy", "--only-keep-debug", self.at.program, "symbols")
+        self.at.run("objcopy", "--strip-all", "--add-gnu-debuglink=symbols", self.at.program)
+        self.check("^witness::")
+
+
 class Unrecorded(Case):
     """What cannot be recorded runs as it would alone, and one sentence says why."""
 
@@ -669,13 +612,6 @@ class Unrecorded(Case):
         self.assertRegex(done.stderr, rf"^kymo: .*{why}.*record")
         self.assertFalse((self.at.dir / "none").exists())
         self.assertEqual(list(self.at.rings.iterdir()), [])
-
-    def test_stripped(self):
-        program = self.at.dir / "without"
-        self.assertEqual(self.at.run("strip", "-o", program, self.at.program).returncode, 0)
-        self.check(program, why="stripped")
-        self.assertEqual(self.at.doctor(program)["tokio"], "none")
-        self.assertEqual(self.at.doctor(self.at.program)["tokio"], "ok")
 
     def test_without_tokio(self):
         self.check("sh", "-c", "echo no tasks; exit 4", why="Tokio", code=4)
@@ -700,9 +636,13 @@ class Usage(Case):
     def test_wrong_input_gives_one_sentence(self):
         nothing, text = self.at.dir / "nothing", self.at.dir / "text"
         text.write_text("no trace\n", encoding="utf-8")
+        rules = self.at.dir / "rules.toml"
+        rules.write_text(RULES.format(1), encoding="utf-8")
         reading = [(command, *option) for command, option in
-                   (("info", ()), ("report", ()), ("events", ()), ("symbolize", ()),
-                    ("export", ("--format", "folded")), ("convert", ("-o", "out.trc")))]
+                   (("info", ()), ("report", ()), ("why", ()), ("events", ()), ("symbolize", ()),
+                    ("export", ("--format", "folded")), ("convert", ("-o", "out.trc")),
+                    ("view", ("polls",)), ("task", ("1",)), ("query", ("SELECT 1",)),
+                    ("check", (rules,)))]
         living = [("status",), ("set",), ("dump",)]
         wrong = [(2, "nonsense", ("nonsense",)), (125, "Usage", ("run",)),
                  (127, nothing, ("run", "--", nothing)), (126, text, ("run", "--", text)),
@@ -722,6 +662,8 @@ class Usage(Case):
                  (2, "all", ("export", "--format", "folded", "--kind", "all", text)),
                  (2, "-o", ("convert", text)), (2, "lzma", ("convert", "--compress", "lzma", text)),
                  (2, "often", ("ps", "--interval", "often")), (2, "more", ("ps", "more")),
+                 (2, "two groups", ("diff",)), (1, nothing, ("diff", nothing, text)),
+                 (1, "no TOML", ("check", text, text)),
                  (1, nothing, ("doctor", nothing)), (2, "one", ("doctor", "one", "two")),
                  (2, "which process", ("attach",)), (2, "which process", ("detach",)),
                  (1, "999999999", ("attach", "999999999")),

@@ -42,8 +42,14 @@ class Attach(unittest.TestCase):
         self.rings = self.dir / "rings"
         self.rings.mkdir(mode=0o700)
         self.started = []
+        self.left = []  # processes of those that were started
 
     def tearDown(self):
+        for pid in self.left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         for process in self.started:
             if process.poll() is None:
                 process.kill()

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program with what `kymo attach` looks for: task tables, a waker table, and threads that sleep
- * as Tokio's workers do. Each thread says what it expects of every wait and notes what it got.
+/* A program with what `kymo attach` searches for: task tables, a waker table, and threads that
+ * sleep as Tokio's workers do. Each thread says what it expects of every wait, and notes what it
+ * got.
  *
  *   attach_host KIND...
  *
  * futex, futex-timed, epoll, epoll-timed   a worker that polls and then parks in this way
- * relative       a worker in a futex wait for so long (nobody could take it up again exactly)
+ * relative       a worker in a futex wait for so long (it cannot be resumed exactly)
  * in-poll        a worker that waits inside a task
  * held           a worker in a futex wait, called from inside the C library (qsort)
  * busy           a worker that never sleeps
@@ -13,7 +14,7 @@
  * brief          a thread that makes others, one after the other, which burn some milliseconds each
  * lone           the thread of main() parks, and there is no other but the one that wakes it
  *
- * Each worker has a rounding mode, a signal mask and a signal stack of its own, and looks behind
+ * Each worker has a rounding mode, a signal mask and a signal stack of its own, and checks after
  * every wait whether they are still the same.
  *
  * Prints its pid when all are under way; ends at SIGTERM with one line of numbers, and status 1
@@ -42,6 +43,8 @@
 #define KEPT __attribute__((used, noinline, optnone))
 #endif
 #define WORKERS_MAX 16
+/* A test that fails leaves none for ever: it would hold the runner's pipes. */
+#define LIFE_S 300
 #define PACE_NS 2000000
 #define BRIEF_NS 4000000
 #define NOTIFIED 4u
@@ -427,6 +430,7 @@ int main(int argc, char **argv)
 {
 	sigset_t ends;
 
+	alarm(LIFE_S);
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGTERM);
 	sigprocmask(SIG_BLOCK, &ends, NULL);

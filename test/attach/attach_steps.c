@@ -5,7 +5,7 @@
  *   attach_steps start|stop PID LIBRARY [STEP [target]]
  *   attach_steps start|stop PID LIBRARY taken ADDRESS
  *
- * taken: it kills nobody, asks for memory at this address first, and looks late at the answer.
+ * taken: it kills no process, asks for memory at this address first, and reads the answer late.
  * Without STEP it prints the steps it passes with the microseconds since the first, and the answer.
  * Exit status: 0 done, 1 refused. */
 #include <attach/attach.h>

@@ -55,7 +55,7 @@ class Program:
         return self.process.pid
 
     def is_under_way(self):
-        """Its workers are there, or were: before that nobody parks who could be borrowed."""
+        """Its workers are there, or were: before that no thread parks that could be borrowed."""
         try:
             threads = len(os.listdir(f"/proc/{self.process.pid}/task"))
         except FileNotFoundError:

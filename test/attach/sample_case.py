@@ -35,7 +35,7 @@ class SampleCase(Attach):
         return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) & SIGPROF)
 
     def burned(self, process, seconds):
-        """Waits until it has used so much of the processor since now."""
+        """Waits until it has used so much CPU time since now."""
         def used():
             fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

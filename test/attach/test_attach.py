@@ -120,8 +120,8 @@ class Records(Attach):
         self.detach(process)
         out, err = stream.communicate(timeout=DEADLINE_S)
         self.assertEqual((err, stream.returncode), ("", 0), out)
-        told = json.loads(self.done("info", "--json", traces))["metadata"]
-        self.assertEqual([f"pair{i}" for i in range(40) if f"pair{i}" not in told], [])
+        reply = json.loads(self.done("info", "--json", traces))["metadata"]
+        self.assertEqual([f"pair{i}" for i in range(40) if f"pair{i}" not in reply], [])
         self.ended(process)
 
     def test_streaming_ends_with_the_detach(self):
@@ -200,13 +200,19 @@ class Refuses(Attach):
                 self.assert_untouched(process, before)
                 self.ended(process)
 
+    def drainer(self, pid):
+        done = self.kymo("status", "--json", "--ring-dir", self.rings, pid)
+        return json.loads(done.stdout)["drained_by_pid"] if done.returncode == 0 else None
+
     def test_a_process_that_kymo_run_records(self):
         run = subprocess.Popen([KYMO, "run", "-q", "--mode", "flight", "--ring-dir", self.rings,
                                 "-o", self.dir / "traces", "--", HOST, "futex"],
                                stdout=subprocess.PIPE, text=True)
         self.started.append(run)
         pid = int(run.stdout.readline())
+        self.left.append(pid)
         wait_until(lambda: list(self.rings.iterdir()))
+        wait_until(lambda: self.drainer(pid) is not None)
         self.refused(pid, "is recorded already", "kymo set")
         self.assertTrue(list(self.rings.iterdir()))
         counts = self.ended(run)
@@ -234,7 +240,7 @@ class Refuses(Attach):
     def test_what_is_recorded_already(self):
         process = self.host("futex")
         self.attach(process)
-        self.refused(process.pid, "is recorded already", "kymo set")
+        self.refused(process.pid, "is recorded already", "kymo dump")
         self.detach(process)
         self.refused(process.pid, "is not recorded", command="detach")
         self.ended(process)
@@ -334,12 +340,12 @@ class Refuses(Attach):
         self.ended(process)
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")
-    def test_what_yama_forbids_is_told_by_its_level(self):
+    def test_what_yama_forbids_is_reported_with_its_level(self):
         """A process that may not be traced, under a /proc that says that yama is the reason."""
         os.chmod(self.dir, 0o755)
         program = shutil.copy(shutil.which("sleep"), self.dir / "unreadable")
-        os.chmod(program, 0o711)  # whoever may not read it may not trace it
-        kymo = shutil.copy(KYMO, self.dir)  # a clone may lie where nobody else looks
+        os.chmod(program, 0o711)  # a user who may not read it may not trace it
+        kymo = shutil.copy(KYMO, self.dir)  # a clone may lie where no other user may read
         process = subprocess.Popen([program, "1000"], stdout=subprocess.PIPE, user=65534,
                                    group=65534, extra_groups=[])
         self.started.append(process)
@@ -364,7 +370,7 @@ class Refuses(Attach):
     def test_another_users_process(self):
         process = self.host("futex")
         os.chmod(self.dir, 0o755)
-        program = shutil.copy(KYMO, self.dir)  # a clone may lie where nobody else looks
+        program = shutil.copy(KYMO, self.dir)  # a clone may lie where no other user may read
         done = subprocess.run([program, "attach", str(process.pid)], capture_output=True, text=True,
                               check=False, user=65534, group=65534, extra_groups=[], cwd="/")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
@@ -390,30 +396,30 @@ class Refuses(Attach):
         self.detach(process)
         self.ended(process)
 
-    def test_options_stand_before_and_behind_the_pid(self):
+    def test_options_stand_before_and_after_the_pid(self):
         process = self.host("futex")
-        answer = self.done("attach", process.pid, "-s", "behind", "--mode", "flight")
+        answer = self.done("attach", process.pid, "-s", "after", "--mode", "flight")
         self.assertRegex(answer, ANSWERED)
         found = self.done("ps", "--json", "-i", 0, "--ring-dir", self.rings)
-        self.assertEqual([row["service"] for row in json.loads(found)["rings"]], ["behind"])
+        self.assertEqual([row["service"] for row in json.loads(found)["rings"]], ["after"])
         self.assertEqual(self.done("detach", process.pid, "-q"), "")
-        self.assertEqual(self.done("attach", "-q", process.pid, "--service=behind"), "")
+        self.assertEqual(self.done("attach", "-q", process.pid, "--service=after"), "")
         self.detach(process)
         self.ended(process)
 
     def test_as_json(self):
         process = self.host("futex")
-        told = json.loads(self.done("attach", process.pid, "--json", "-s", "front"))
-        self.assertEqual((told["pid"], told["service"], told["mode"], told["is_staying"]),
+        reply = json.loads(self.done("attach", process.pid, "--json", "-s", "front"))
+        self.assertEqual((reply["pid"], reply["service"], reply["mode"], reply["is_staying"]),
                          (process.pid, "front", "flight", False))
-        self.assertGreater(told["threads_stopped"], 0)
-        self.assertGreater(told["task_types"], 0)
-        self.assertGreater(told["borrowed_ns"], 0)
-        ring = pathlib.Path(told["ring"])
+        self.assertGreater(reply["threads_stopped"], 0)
+        self.assertGreater(reply["task_types"], 0)
+        self.assertGreater(reply["borrowed_ns"], 0)
+        ring = pathlib.Path(reply["ring"])
         self.assertEqual(list(self.rings.iterdir()), [ring])
         self.refused(process.pid, "is recorded already")
-        told = json.loads(self.done("detach", "--json", process.pid))
-        self.assertEqual((told["pid"], told["ring"], told["is_ring_removed"]),
+        reply = json.loads(self.done("detach", "--json", process.pid))
+        self.assertEqual((reply["pid"], reply["ring"], reply["is_ring_removed"]),
                          (process.pid, str(ring), True))
         self.assertFalse(ring.exists())
         self.ended(process)

@@ -20,7 +20,7 @@ class Shares(SampleCase):
         self.assertGreater(sum(weights.values()), seconds * 0.8, weights)
         self.assertGreater(max(weights.values()), seconds * 0.5, weights)
 
-    def test_perf_event_from_outside_needs_no_word(self):
+    def test_external_perf_event_samples_without_request(self):
         process = self.host("futex", "busy")
         stream = self.stream(process)
         if not self.events_of_perf(stream.pid):
@@ -58,7 +58,7 @@ class Shares(SampleCase):
         self.check(self.samples(), 1)
         self.ended(process, 1)
 
-    def test_in_flight_mode_nobody_stays_so_only_when_asked_to(self):
+    def test_flight_mode_samples_inside_only_on_request(self):
         process = self.host("futex", "busy")
         self.attach(process)
         self.burned(process, 0.2)
@@ -79,7 +79,7 @@ class Shares(SampleCase):
         self.ended(process, 1)
 
     def test_threads_that_record_nothing_are_sampled_from_their_start(self):
-        """Each lives shorter than two looks at /proc are apart."""
+        """Each lives shorter than the time between two readings of /proc."""
         process = self.host("futex", "brief")
         self.trace = self.dir / "dump.trc"
         for _ in range(2):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program that links the library and tells its allocations by the C functions: known amounts in
+/* A program that links the library and reports its allocations by the C functions: known amounts in
  * known functions, the same as those of test/tokio/src/heap.rs.
  *
  *   alloc_host TRACE BYTES     samples one byte in so many; prints as JSON what it allocated
@@ -23,7 +23,7 @@ struct known {
 static const size_t sizes[] = {32, 100, 250, 600, 1400, 3000, 7000, 16000};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-static void *kept_block; /* who stays is seen by nobody else */
+static void *kept_block; /* what stays is reported nowhere else */
 
 static void made(struct known *known, size_t bytes)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program that records polls through the C API and leaves its ring to whoever started it.
+/* A program that records polls through the C API and leaves its ring to its parent.
  *
  *   run_host POLLS ACTION...
  *
  * return, exit=N, _exit=N, abort, signal=N   how it ends
- * wait=PATH       goes on once this file exists
+ * wait=PATH       continues once this file exists
  * touch=PATH      makes a file
- * daemon          goes on in a child of a new session; the parent returns at once
+ * daemon          continues in a child of a new session; the parent returns at once
  * polls=N         N more polls
- * paced=N         N more polls, a nap of 50 us behind each hundred
+ * paced=N         N more polls, a nap of 50 us after each hundred
  * begin=TASK      begins a poll of this task, and leaves it open
  * end             ends it
  * crash           leaves word of fatal signals, and reads where nothing is, in crash_inside()
@@ -17,16 +17,16 @@
  * user=N          becomes this user and group
  * prof            takes SIGPROF for itself; as the first action before there is a recorder
  * profs           says how often it came
- * handler         says whether somebody has one for SIGPROF
+ * handler         says whether there is one for SIGPROF
  * churn=N         N threads, one after the other, each burns a ms
  * crowd=N         N threads at once, each burns a ms
  * burnt           prints the CPU time of all these threads as JSON: as a whole, and from each one's
  *                 first poll on
  * fork=MS         a child burns so many ms, and is waited for
- * grow            takes memory until somebody ends it
+ * grow            takes memory until it is killed
  * fds=N           opens N more descriptors
  * hold=MIB        takes so much memory and keeps it
- * listen=N        listens with a backlog of N, is called by N + 4 that nobody accepts, and prints
+ * listen=N        listens with a backlog of N, gets N + 4 connections, accepts none, and prints
  *                 its port
  * say             prints what it knows of itself as JSON: descriptors, getrusage
  * exec=N          starts over in this process as `run_host N`

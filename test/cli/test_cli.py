@@ -5,6 +5,7 @@
 usage: test_cli.py KYMO SOURCE_ROOT [unittest arguments]
 """
 import csv
+import datetime
 import gzip
 import io
 import json
@@ -20,6 +21,7 @@ import sys
 import unittest
 
 import cli_case
+import trace_maker
 from cli_case import KYMO, NEW, OLD, ROOT, Cli
 
 READERS = ["info", "report", "events"]
@@ -62,7 +64,7 @@ class Info(Cli):
             types = json.loads(self.run_kymo("info", "--json", name).stdout)["types"]
             self.assertEqual(self.grouped((t["name"], t["count"]) for t in types), want)
 
-    def test_container_is_told_by_content_not_name(self):
+    def test_container_is_recognised_by_content_not_name(self):
         want = self.run_kymo("info", OLD).out.split("\n", 2)[2]
         plain, packed = self.dir / "trace.gz", self.dir / "trace.txt"
         plain.write_bytes(self.raw())
@@ -125,8 +127,45 @@ class Events(Cli):
         self.assertEqual(len(self.lines("-t", "SpanEnter:*", OLD)), 28503)
 
     def test_unknown_type_lists_what_there_is(self):
-        self.fails("events", "--type", "PollStart", OLD,
-                   says=["PollStart", "did you mean PollStartEvent", "WakeEventEvent"])
+        self.fails("events", "--type", "PollStrtEvent", OLD,
+                   says=["PollStrtEvent", "did you mean PollStartEvent", "PollStart[Event]",
+                         "WakeEvent[Event]", "with or without what stands in []"])
+
+    def test_the_last_event_of_a_name_may_be_left_out(self):
+        wakes = self.lines("-t", "WakeEventEvent", OLD)
+        self.assertEqual(self.lines("-t", "WakeEvent", OLD), wakes)
+        self.assertEqual(len(wakes), COUNTS[OLD]["WakeEventEvent"])
+        trace = trace_maker.Trace()
+        for name in ("WakeEvent", "WakeEventEvent"):
+            trace.event(name, 5, ("x", "VARINT", 1))
+        both = trace.save(self.dir / "both.trc")
+        self.assertEqual([e["event"] for e in self.lines("-t", "WakeEvent", both)], ["WakeEvent"])
+
+    def test_times_of_the_wall_clock(self):
+        trace = trace_maker.Trace()
+        for now, unix_ns in ((1000, 1768480200_000000042), (5000, 1768480300_000000000)):
+            trace.event("ClockSyncEvent", now, ("realtime_ns", "VARINT", unix_ns))
+            trace.event("X", now + 100, ("x", "VARINT", now))
+        path = trace.save(self.dir / "wall.trc")
+        text = self.run_kymo("events", "--clock", "wall", "-t", "X", path).out.splitlines()
+        self.assertEqual([line.split()[0] for line in text],
+                         ["2026-01-15T12:30:00.000000142", "2026-01-15T12:31:40.000000100"])
+        later = self.lines("--from", "2026-01-15T12:30:00.000000143", "-t", "X", path)
+        self.assertEqual(len(later), 1)
+        self.assertEqual([e["unix_ns"] for e in self.lines("--clock", "wall", "-t", "X", path)],
+                         [1768480200_000000142, 1768480300_000000100])
+        rows = list(csv.DictReader(io.StringIO(self.run_kymo(
+            "events", "--format", "csv", "--clock", "wall", "-t", "X", path).out)))
+        self.assertEqual(rows[1]["unix_ns"], "1768480300000000100")
+        self.assertNotIn("unix_ns", self.lines("-t", "X", path)[0])
+
+    def test_a_trace_without_a_reading_of_the_wall_clock_says_so(self):
+        path = trace_maker.Trace().event("X", 5, ("x", "VARINT", 1)).save(self.dir / "no.trc")
+        for command in ("events", "report"):
+            self.fails(command, "--clock", "wall", path,
+                       says=["has no reading of the wall clock", "--clock trace"])
+            self.fails(command, "--clock", "utc", path, code=2,
+                       says=["--clock is trace or wall, not 'utc'"])
 
     def test_task_takes_the_ends_of_its_polls(self):
         events = self.lines("--task", "5", OLD)
@@ -194,6 +233,15 @@ class Report(Cli):
         self.assertTrue(any(re.match(r"  poll +99,717 ", line) for line in out))
         self.assertIn("Worst polls", "\n".join(out[:10]))
 
+    def test_the_worst_are_told_by_the_wall_clock(self):
+        worst = json.loads(self.run_kymo("report", "--json", OLD).out)
+        text = self.run_kymo("report", "--clock", "wall", OLD).out
+        for row in (worst["worst_polls"][0], worst["worst_delays"][0]):
+            second = datetime.datetime.fromtimestamp(row["unix_ns"] // 10**9,
+                                                     datetime.timezone.utc)
+            micros = row["unix_ns"] % 10**9 // 1000
+            self.assertIn(f"{second:%Y-%m-%d %H:%M:%S}.{micros:06d}", text)
+
     def test_json_has_the_same_content(self):
         report = json.loads(self.run_kymo("report", "--json", "--limit", "3", NEW).out)
         text = self.run_kymo("report", "--limit", "3", NEW).out
@@ -203,20 +251,20 @@ class Report(Cli):
         for number in ("32334125", "99717"):
             self.assertIn(number, found)
 
-    def test_rows_that_tell_the_same_are_folded(self):
+    def test_equal_rows_are_folded(self):
         out = self.run_kymo("report", OLD).out
         polls = out[out.index("Worst polls"):out.index("Worst waits")]
         waits = out[out.index("Worst waits"):out.index("Workers:")]
         self.assertEqual(polls.count("axum_traced.rs:173:32"), 1)
         self.assertRegex(polls, r"50\.3 ms .* and 1 more of at least half that")
         self.assertRegex(waits, r"47\.7 ms +80 .* 47\.7 ms of task 121 ")
-        self.assertRegex(waits, r"8\.96 ms .* and \d+ more meanwhile")
+        self.assertRegex(waits, r"8\.96 ms .* and at least \d+ more meanwhile")
 
     def test_a_memory_limit_names_file_and_option(self):
         self.fails("report", "--max-memory", "1M", OLD,
                    says=[OLD + ": byte ", "--max-memory", "raise it"])
 
-    def test_a_range_behind_the_end_is_empty(self):
+    def test_a_range_after_the_end_is_empty(self):
         self.assertIn(": 0 ns from", self.run_kymo("report", "--from", "100s", NEW).out)
 
     def test_range_cuts(self):
@@ -279,7 +327,7 @@ class Convert(Cli):
         self.run_kymo("convert", OLD, "-o", out, "--force")
         self.assertEqual(self.content(out), self.content(OLD))
 
-    def test_failure_leaves_nothing_behind(self):
+    def test_failure_leaves_nothing(self):
         torn = self.dir / "in"
         torn.write_bytes(b"\x28\xb5\x2f\xfd garbage")
         self.run_kymo("convert", torn, "-o", self.dir / "out", code=1)
@@ -349,35 +397,75 @@ class Processes(Cli):
             return struct.pack("<I", len(s)) + s.encode()
         schema = (b"\x01" + struct.pack("<HH", 5, 20) + b"SegmentMetadataEvent" + b"\x01" +
                   struct.pack("<HH", 1, 7) + b"entries" + b"\x0a")
-        keys = {"pid": pid, "boot_id": boot, "process.start_time_ticks": "7", "x": pid}
+        keys = {"pid": pid, "boot_id": boot, "process.start_time_ticks": "7", "x": pid,
+                "service": "web"}
         event = b"\x02\5\0\0\0\0" + struct.pack("<I", len(keys)) + b"".join(
             text(k) + text(v) for k, v in keys.items())
         (self.dir / name).write_bytes(b"TRC\0\1" + schema + event)
         return self.dir / name
 
-    def test_two_processes_in_one_trace_are_said(self):
+    def sections(self, command, *args):
+        done = self.run_kymo(command, *args)
+        self.assertEqual(done.err, "")
+        return re.findall(r"^Process (\d of \d: .*)$", done.out, re.M)
+
+    def test_each_process_has_its_own_section(self):
+        one, two, more = self.write("one", "11"), self.write("two", "12"), self.write("x", "11")
+        for command in ("info", "report"):
+            self.assertEqual(self.sections(command, one, two, more),
+                             ["1 of 2: pid 11 of web", "2 of 2: pid 12 of web"])
+            self.assertEqual(self.sections(command, "--pid", "12", one, two), [])
+            lines = self.run_kymo(command, "--json", one, two).out.splitlines()
+            self.assertEqual([(json.loads(line)["pid"], json.loads(line)["service"])
+                              for line in lines if line], [("11", "web"), ("12", "web")])
+        files = self.run_kymo("info", "--pid", "11", one, two, more).out
+        self.assertIn("2 files", files)
+        self.assertNotIn("two", files)
+
+    def test_one_output_of_several_processes_is_refused(self):
+        one, two, out = self.write("one", "11"), self.write("two", "12"), self.dir / "out"
+        for command in (["events"], ["export", "--format", "folded"], ["convert", "-o", out],
+                        ["convert", "--recompress", "-o", out], ["symbolize", "-o", out]):
+            self.fails(*command, one, two,
+                       says=["2 processes: pid 11 of web, pid 12 of web; choose one with --pid"])
+        self.run_kymo("convert", "--pid", "12", "-o", out, one, two)
+        self.assertEqual(self.run_kymo("events", out).out,
+                         self.run_kymo("events", "--pid", "12", one, two).out)
+        done = self.run_kymo("convert", "--mix", "-fo", out, one, two)
+        self.assertIn("two is of process 12 (boot 11111111), but", done.err)
+        self.assertIn("one is of process 11 (boot 11111111)", done.err)
+        mixed = json.loads(self.run_kymo("info", "--json", out).out)["notices"]
+        self.assertEqual(len(mixed), 1)
+
+    def test_a_pid_that_no_file_has_is_refused(self):
+        one = self.write("one", "11")
+        for paths in ([one], [one, self.write("two", "12")]):
+            self.fails("info", "--pid", "13", *paths, says=["none of these files", "pid 11 of web"])
+        self.fails("info", "--pid", "13", OLD, says=["not named, of " + OLD])
+
+    def test_symbolize_in_place_leaves_other_processes(self):
         one, two = self.write("one", "11"), self.write("two", "12")
-        for command in (["info"], ["report"], ["events"],
-                        ["convert", "--mix", "-o", self.dir / "out"]):
-            done = self.run_kymo(*command, one, two)
-            self.assertEqual(done.err.count("\n"), 1, done.err)
-            self.assertIn("two is of process 12 (boot 11111111), but", done.err)
-            self.assertIn("one is of process 11 (boot 11111111)", done.err)
-        told = json.loads(self.run_kymo("info", "--json", one, two).out)["notices"]
-        self.assertEqual(len(told), 1)
+        said = self.run_kymo("symbolize", "--json", "--pid", "12", one, two).out
+        self.assertEqual(json.loads(said)["file"], str(two))
 
     def test_the_same_pid_of_another_boot_is_another_process(self):
         one, two = self.write("one", "11"), self.write("two", "11", boot="33333333-4444")
-        self.assertIn("boot 33333333", self.run_kymo("info", one, two).err)
+        self.assertEqual(self.sections("info", one, two),
+                         ["1 of 2: pid 11 of web (boot 11111111, started at tick 7)",
+                          "2 of 2: pid 11 of web (boot 33333333, started at tick 7)"])
 
     def test_segments_of_one_process_are_one_trace(self):
-        self.assertEqual(self.run_kymo("info", self.write("a", "1"), self.write("b", "1")).err, "")
+        self.assertEqual(self.sections("info", self.write("a", "1"), self.write("b", "1")), [])
 
-    def test_traces_that_name_no_process_are_told_apart_by_their_clocks(self):
-        for command in READERS:
-            args = ["-n", "1"] if command == "events" else []
-            said = self.run_kymo(command, *args, OLD, NEW).err
-            self.assertIn("different machines or boots", said)
+    def test_files_without_a_process_are_of_the_only_one(self):
+        self.assertEqual(self.sections("info", self.write("a", "1"), OLD), [])
+
+    def test_traces_that_name_no_process_are_distinguished_by_their_clocks(self):
+        names = [f"not named, of {OLD}", f"not named, of {NEW}"]
+        for command in ("info", "report"):
+            self.assertEqual(self.sections(command, OLD, NEW),
+                             [f"{i + 1} of 2: {name}" for i, name in enumerate(names)])
+        self.fails("events", "-n", "1", OLD, NEW, says=names)
 
 
 class Trouble(Cli):
@@ -414,7 +502,7 @@ class Trouble(Cli):
                 self.assertEqual({row for row in new if row[1] > least} - old, set())
             self.assertTrue(any(loss["cause"] == "damaged input" for loss in report["losses"]))
 
-    def test_a_trace_of_ours_without_its_seal_is_said_once(self):
+    def test_a_kymo_trace_without_its_seal_is_reported_once(self):
         golden = (ROOT / "test/golden/traces/LossEvent.trc").read_bytes()
         one, two, live = self.dir / "one", self.dir / "two", self.dir / "x.trc.active"
         for path in (one, two, live):
@@ -429,7 +517,7 @@ class Trouble(Cli):
             self.assertEqual(self.run_kymo(*command, live).err, "")
             self.assertNotIn("seal", self.run_kymo(*command, OLD).err)
 
-    def test_a_segment_torn_in_its_first_block_is_left_out(self):
+    def test_a_segment_torn_in_its_first_chunk_is_left_out(self):
         whole, torn = self.dir / "000000.trc.zst", self.dir / "000001.trc.zst.active"
         self.run_kymo("convert", "--recompress", "--compress", "zstd", OLD, "-o", whole)
         torn.write_bytes(whole.read_bytes()[:4096])
@@ -457,7 +545,7 @@ class Trouble(Cli):
         self.assertEqual(json.loads(done.out)["events"], 210639)
         self.assertEqual(done.err.count("is among the files already and left out\n"), 3, done.err)
 
-    def test_filters_that_leave_nothing_are_said(self):
+    def test_filters_that_leave_nothing_are_reported(self):
         for args in (["--from", "99h"], ["--task", "99999999"], ["--worker", "4000"],
                      ["-t", "PollStartEvent", "--to", "0s"]):
             done = self.run_kymo("events", *args, OLD)
@@ -502,7 +590,7 @@ class Trouble(Cli):
             self.assertEqual(done.err.count("\n"), 11, command)
             self.assertIn("the first 10 are shown", done.err)
 
-    def test_what_is_no_trace_is_said_in_one_sentence(self):
+    def test_what_is_no_trace_is_reported_in_one_sentence(self):
         empty = self.dir / "empty"
         empty.write_bytes(b"")
         text = self.dir / "text.gz"
@@ -614,7 +702,7 @@ class Trouble(Cli):
 
 
 class Progress(Cli):
-    """A slow pipe makes any command slow; steps behind the first second are told at once."""
+    """A slow pipe makes any command slow; steps after the first second are reported at once."""
     STEPS = {
         ("report",): ["reading", "sorting", "reading again", "finding what was slow",
                       "naming code", "writing the report"],
@@ -654,7 +742,7 @@ class Progress(Cli):
             text += part
         return text
 
-    def test_every_step_is_told_on_a_terminal_and_none_elsewhere(self):
+    def test_every_step_is_reported_on_a_terminal_and_none_elsewhere(self):
         trace = (ROOT / "test/golden/traces/CpuSampleEvent.trc").read_bytes()
         elsewhere = self.start(99, ("report",), is_terminal=False)
         runs = [self.start(*each) for each in enumerate(self.STEPS)]

@@ -20,7 +20,7 @@ import unittest_tap  # noqa: E402
 from unittest_tap import DEADLINE_S, wait_until  # noqa: E402
 
 KYMO = HOST = ""
-BOXED = f"boxed{os.getpid()}"  # a service in a namespace, told from those of other tests
+BOXED = f"boxed{os.getpid()}"  # a service in a namespace, different from those of other tests
 
 
 class Control(unittest.TestCase):
@@ -31,7 +31,7 @@ class Control(unittest.TestCase):
         self.started = []
 
     def tearDown(self):
-        for name in ("go", "more", "end"):  # whoever still waits for one of these
+        for name in ("go", "more", "end"):  # for a process that still waits for one of these
             (self.dir / name).touch()
         for process in self.started:
             if process.poll() is None:
@@ -61,11 +61,11 @@ class Control(unittest.TestCase):
     def ps(self, *args):
         return self.json("ps", "-i", "0", *args)["rings"]
 
-    def host(self, *actions, behind=(), **variables):
-        """A host that has recorded 1,000 polls and taken the actions, takes those of behind, then
+    def host(self, *actions, after=(), **variables):
+        """A host that has recorded 1,000 polls and taken the actions, takes those of after, then
         waits for a file `end`."""
         ready = self.dir / f"ready{len(self.started)}"
-        process = subprocess.Popen([HOST, "1000", *actions, f"touch={ready}", *behind,
+        process = subprocess.Popen([HOST, "1000", *actions, f"touch={ready}", *after,
                                     f"wait={self.dir / 'end'}"],
                                    env={**os.environ, "KYMO_RING_DIR": str(self.rings),
                                         **variables})
@@ -84,7 +84,7 @@ class Control(unittest.TestCase):
 
 
 class Ps(Control):
-    def test_nothing_recording_is_said_and_no_trouble(self):
+    def test_no_recording_process_is_reported_and_no_trouble(self):
         done = self.kymo("ps")
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         self.assertEqual(done.stderr.count("\n"), 1)
@@ -102,7 +102,9 @@ class Ps(Control):
         lines = self.kymo("ps", "-v", "-i", "0").stdout.splitlines()
         self.assertEqual(lines[0].split(), ["PID", "SERVICE", "MODE", "STATE", "AGE", "RING",
                                             "DROPPED", "PATH"])
-        self.assertEqual({line.split()[0] for line in lines[1:]}, {str(alive.pid), str(dead.pid)})
+        self.assertEqual({line.split()[0] for line in lines[1:3]}, {str(alive.pid), str(dead.pid)})
+        # The living host streams, and no kymo drains its ring.
+        self.assertEqual(lines[3:], ["(!) no process drains it; `kymo attach PID` does"])
 
     def test_a_stopped_process_is_alive(self):
         process = self.host()
@@ -110,7 +112,7 @@ class Ps(Control):
         self.assertEqual([ring["state"] for ring in self.ps()], ["alive"])
 
     def test_rate_is_counted_over_the_interval(self):
-        quiet, busy = self.host(), self.host(behind=["polls=1000000000000"])
+        quiet, busy = self.host(), self.host(after=["polls=1000000000000"])
 
         def has_run():  # a machine may leave nothing of 50 ms to the busy one
             found = self.json("ps", "-i", "50ms")
@@ -128,26 +130,26 @@ class Ps(Control):
 
 
 class Status(Control):
-    def test_tells_what_is_recorded_and_what_hangs(self):
+    def test_reports_what_is_recorded_and_what_hangs(self):
         process = self.host("begin=42", KYMO_SERVICE="front")
         process.send_signal(signal.SIGSTOP)
-        told = self.json("status", process.pid)
-        self.assertEqual((told["pid"], told["service"], told["state"], told["ended"]),
+        reply = self.json("status", process.pid)
+        self.assertEqual((reply["pid"], reply["service"], reply["state"], reply["ended"]),
                          (process.pid, "front", "alive", None))
-        self.assertEqual(told["path"], str(self.ring_of(process)))
-        self.assertGreaterEqual(told["events_at_least"], 2000)
-        self.assertEqual((told["threads"], told["dropped"]["all"]), (1, 0))
-        self.assertEqual((told["settings"]["poll"], told["settings"]["waker_clone"]),
+        self.assertEqual(reply["path"], str(self.ring_of(process)))
+        self.assertGreaterEqual(reply["events_at_least"], 2000)
+        self.assertEqual((reply["threads"], reply["dropped"]["all"]), (1, 0))
+        self.assertEqual((reply["settings"]["poll"], reply["settings"]["waker_clone"]),
                          ("on", "off"))
         polls = [(poll["tid"], poll["task"], poll["name"], poll["depth"])
-                 for poll in told["open_polls"]]
+                 for poll in reply["open_polls"]]
         self.assertEqual(polls, [(process.pid, 42, "host::job", 0)])
-        self.assertGreater(told["open_polls"][0]["open_ns"], 0)
+        self.assertGreater(reply["open_polls"][0]["open_ns"], 0)
         text = self.kymo("status", "front").stdout
         for part in (f"{process.pid}, alive", "Open polls 1", "host::job", "off: waker_clone"):
             self.assertIn(part, text)
 
-    def test_who_drains_is_told_by_mode(self):
+    def test_recorder_process_is_reported_by_mode(self):
         process = self.host()
         self.assertIn("no process that is visible", self.kymo("status", process.pid).stdout)
         self.kymo("set", process.pid, "mode=flight")
@@ -159,12 +161,12 @@ class Status(Control):
         first = self.json("status", process.pid)["open_polls"][0]["open_ns"]
         self.assertGreater(self.json("status", process.pid)["open_polls"][0]["open_ns"], first)
 
-    def test_a_dead_process_still_tells(self):
+    def test_a_dead_process_still_has_a_status(self):
         process = self.host("begin=42")
         process.kill()
         process.wait()
-        told = self.json("status", process.pid)
-        self.assertEqual((told["state"], len(told["open_polls"])), ("dead", 1))
+        reply = self.json("status", process.pid)
+        self.assertEqual((reply["state"], len(reply["open_polls"])), ("dead", 1))
         self.assertIn("Open polls 1 when it ended", self.kymo("status", process.pid).stdout)
 
     def test_refusals(self):
@@ -177,12 +179,12 @@ class Status(Control):
 
 class Set(Control):
     def test_changes_are_printed_and_seen_by_the_process(self):
-        process = self.host(behind=[f"wait={self.dir / 'more'}", "polls=100"])
+        process = self.host(after=[f"wait={self.dir / 'more'}", "polls=100"])
         claims = lambda: self.json("status", process.pid)["events_at_least"]
         before = claims()
         done = self.kymo("set", process.pid, "poll=off", "poll.threshold=1ms", "mode=flight")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(done.stdout, "poll: on -> off\npoll.threshold: default -> 1.00 ms\n"
+        self.assertEqual(done.stdout, "poll: on -> off\npoll.threshold: default -> 1ms\n"
                          "mode: default -> flight\n")
         (self.dir / "more").touch()
         os.kill(process.pid, 0)
@@ -200,12 +202,12 @@ class Set(Control):
                                  "waker_clone", "mode", code=2)
         self.assertIn("poll=on\n", self.kymo("set", process.pid).stdout)
 
-    def test_what_is_already_so_is_said(self):
+    def test_a_value_that_is_set_already_is_reported(self):
         process = self.host()
         self.assertEqual(self.kymo("set", process.pid, "poll=on").stdout, "poll: on, as it was\n")
 
-    def test_a_dump_may_be_the_last_that_is_recorded_until_it_goes_on(self):
-        process = self.host(behind=[f"wait={self.dir / 'go'}", "polls=100",
+    def test_a_dump_may_stop_the_recording_until_it_is_started_again(self):
+        process = self.host(after=[f"wait={self.dir / 'go'}", "polls=100",
                                     f"touch={self.dir / 'done'}", f"wait={self.dir / 'more'}",
                                     "polls=10", f"touch={self.dir / 'again'}"])
         self.kymo("set", process.pid, "wake=off")
@@ -231,7 +233,7 @@ class Set(Control):
         self.assertEqual(self.polls(self.dir / "more.trc"), held + 10)
         self.assertIsNone(more["stopped_unix_ns"])
 
-    def test_that_nothing_is_recorded_any_more_is_said_everywhere(self):
+    def test_stopped_recording_is_reported_everywhere(self):
         process = self.host()
         done = self.kymo("dump", "--stop", "-o", self.dir / "no" / "x.trc", process.pid)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
@@ -246,9 +248,9 @@ class Set(Control):
         self.assertRegex(said, r"recording was stopped at .* UTC\n")
         trace = next(self.dir.glob("*.trc.zst"))
         for command in "info", "report":
-            told = subprocess.run([KYMO, command, trace], capture_output=True, text=True,
+            reply = subprocess.run([KYMO, command, trace], capture_output=True, text=True,
                                   check=True).stdout
-            self.assertRegex(told, r"(?m)^Stopped +\d.* before the last event")
+            self.assertRegex(reply, r"(?m)^Stopped +\d.* before the last event")
         events = subprocess.run([KYMO, "events", trace], capture_output=True, text=True,
                                 check=True).stdout
         self.assertIn('label="recording stopped"', events)
@@ -277,7 +279,7 @@ class Set(Control):
         # Not where the mode is left alone.
         self.assertEqual(self.kymo("set", process.pid, "wake=off").stdout, "wake: on -> off\n")
 
-    def test_a_ring_directory_that_is_not_there_is_told(self):
+    def test_a_missing_ring_directory_is_reported(self):
         process = self.host()
         there, self.rings = self.rings, self.dir / "ringz"
         for who in (process.pid, "run_host"):
@@ -308,21 +310,21 @@ class Set(Control):
         ring.unlink()
         self.assert_one_sentence(self.kymo("set", process.pid, "poll=off"), "no process")
 
-    def test_a_ring_cut_short_is_told_not_crashed_on(self):
+    def test_a_truncated_ring_is_reported_without_a_crash(self):
         process = self.host()
         process.send_signal(signal.SIGSTOP)  # it must not touch what is gone
         os.truncate(self.ring_of(process), 4096)
         done = self.kymo("set", process.pid, "poll=off")
-        self.assert_one_sentence(done, "cut at byte 4096")
+        self.assert_one_sentence(done, "truncated at byte 4096")
         process.kill()
 
     def test_other_users_are_refused(self):
         if os.geteuid() != 0:
-            self.skipTest("needs root to become somebody else")
+            self.skipTest("needs root to become another user")
         process = self.host()
         for path in (self.dir, self.rings):
             os.chmod(path, 0o755)
-        # A clone may lie where nobody else looks.
+        # A clone may lie where no other user may read.
         program = shutil.copy(KYMO, self.dir)
         done = subprocess.run([program, "set", str(process.pid), "poll=off"], user=65534,
                               group=65534, extra_groups=[], capture_output=True, text=True,
@@ -331,9 +333,9 @@ class Set(Control):
 
 
 class Order(Control):
-    def test_options_may_stand_behind_the_process(self):
+    def test_options_may_stand_after_the_process(self):
         pid = str(self.host().pid)
-        trace = self.dir / "behind.trc"
+        trace = self.dir / "after.trc"
         for command, *words in (("status", pid, "--json"), ("set", pid, "wake=off", "--json"),
                                 ("mark", pid, "here"), ("dump", pid, "-o", trace)):
             done = subprocess.run([KYMO, command, *words, "--ring-dir", self.rings],
@@ -372,7 +374,7 @@ class Mark(Control):
 
 
 class Streamed(Control):
-    """What is changed from outside shows in the trace that `kymo run` writes meanwhile."""
+    """What is changed externally shows in the trace that `kymo run` writes meanwhile."""
 
     def test_gates_and_marks_are_in_the_trace(self):
         traces, go = self.dir / "traces", self.dir / "go"
@@ -428,11 +430,11 @@ class Namespaces(Control):
         pid = self.boxed("begin=42")
         done = self.everywhere("status", "--json", pid)
         self.assertEqual((done.stderr, done.returncode), ("", 0))
-        told = json.loads(done.stdout)
-        self.assertEqual((told["pid"], told["ring_pid"], told["is_foreign"], told["state"]),
+        reply = json.loads(done.stdout)
+        self.assertEqual((reply["pid"], reply["ring_pid"], reply["is_foreign"], reply["state"]),
                          (pid, 1, True, "alive"))
-        self.assertEqual([poll["task"] for poll in told["open_polls"]], [42])
-        self.assertTrue(told["path"].startswith(f"/proc/{pid}/root" + "/dev/shm/kymo-"))
+        self.assertEqual([poll["task"] for poll in reply["open_polls"]], [42])
+        self.assertTrue(reply["path"].startswith(f"/proc/{pid}/root" + "/dev/shm/kymo-"))
         self.assertEqual(self.everywhere("set", pid, "poll=off").stdout, "poll: on -> off\n")
         self.assertEqual(self.everywhere("mark", pid, "x").stdout, f"marked {pid} ({BOXED})\n")
 
@@ -449,9 +451,9 @@ class Namespaces(Control):
 class Crowd(Control):
     def test_many_at_once_see_the_same(self):
         process = self.host()
-        looks = [subprocess.Popen([KYMO, "ps", "--ring-dir", self.rings, "--json", "-i", "0"],
+        all_ps = [subprocess.Popen([KYMO, "ps", "--ring-dir", self.rings, "--json", "-i", "0"],
                                   stdout=subprocess.PIPE) for _ in range(20)]
-        for one in looks:
+        for one in all_ps:
             out = one.communicate(timeout=DEADLINE_S)[0]
             self.assertEqual([(ring["pid"], ring["state"]) for ring in json.loads(out)["rings"]],
                              [(process.pid, "alive")])

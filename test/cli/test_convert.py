@@ -165,13 +165,13 @@ class Convert(unittest.TestCase):
         self.assertEqual((said["indexed"], err), (True, ""))
         self.assertEqual([row[2:] for row in self.rows()], [(3, 1), (3, 1)])
 
-    def test_recompress_of_several_processes_says_so(self):
+    def test_recompress_of_several_processes_is_reported(self):
         one, two = self.sealed("one", b"11"), self.sealed("two", b"12")
         for args in (["--recompress"], []):
             done = subprocess.run([KYMO, "convert", *args, one, two, "-o", self.dir / "refused"],
                                   capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
-            self.assertIn("two is of process 12", done.stderr)
+            self.assertIn("pid 11, pid 12;", done.stderr)
             self.assertIn("--mix", done.stderr)
             self.assertFalse((self.dir / "refused").exists())
             said, err = self.convert("--mix", *args, one, two)
@@ -181,7 +181,7 @@ class Convert(unittest.TestCase):
             if args:  # sorted by time, their polls get into each other's way
                 self.assertEqual([row[2:] for row in self.rows()], [(3, 1), (3, 1)])
 
-    def test_recompress_with_a_file_that_was_cut_has_no_index_and_says_so(self):
+    def test_recompress_with_a_truncated_file_has_no_index_and_reports_it(self):
         whole, cut = self.sealed("whole", b"11"), self.file(
             "cut", stream(9000, metadata(b"11"), poll(0, 3)))
         for files in ([whole, cut], [cut, whole]):

@@ -24,12 +24,28 @@ import unittest_tap  # noqa: E402
 KYMO = ""
 MACHINE = ["perf_event", "context_switches", "cpu_timers", "kernel_symbols", "ptrace",
            "shared_memory", "clock", "cgroup"]
-# What Tokio's tables look like to a symbol table: data that points to a function of that name.
+# What Tokio's tables are in a symbol table: data that points to a function of that name.
 TOKIO = """
+#ifndef BAD
+#define BAD 0
+#endif
 void task_poll(void) __asm__("_ZN5tokio7runtime4task3raw4poll17h0123456789abcdefE");
 void task_poll(void) {}
-void (*const table[])(void) = {task_poll};
-int main(int argc, char **argv) { (void)argv; table[argc - 1](); return 0; }
+struct { void (*const functions[7])(void); long trailer, scheduler, id; } const table = {
+    {task_poll, task_poll, task_poll, task_poll, task_poll, task_poll, task_poll},
+    128, 32 + BAD, 40};
+#ifdef WAKER
+extern void *const waker[4];
+__asm__(".text; clone: .cfi_startproc; mov $0x40, %eax; lock xadd %rax, (%rdi);"
+        "lea waker(%rip), %rdx; ret; .cfi_endproc;"
+        ".section .data.rel.ro,\\"aw\\"; .globl waker; .balign 8;"
+        "waker: .quad clone, clone, clone, clone; .text");
+#endif
+int main(int argc, char **argv) {
+#ifdef WAKER
+    if (argc > 9) return waker[argc] != 0;
+#endif
+    (void)argv; table.functions[argc - 1](); return 0; }
 """
 
 
@@ -63,7 +79,7 @@ class Doctor(unittest.TestCase):
         return checks
 
     def while_steady(self, ask):
-        """The checks, and what `ask` says at a time when they say the same before and behind it:
+        """The checks, and what `ask` says at a time when they say the same before and after it:
         what the kernel yields when tried is not the same at all times."""
         for _ in range(10):
             before, said, after = self.checks(), ask(), self.checks()
@@ -73,7 +89,7 @@ class Doctor(unittest.TestCase):
                 return before, said
         return self.fail(f"never the same twice: {states}")
 
-    def test_says_of_every_part_of_the_machine_what_it_is(self):
+    def test_reports_every_part_of_the_machine(self):
         checks, text = self.while_steady(lambda: self.doctor().stdout)
         for name in MACHINE:
             self.assertIn(name, checks)
@@ -132,7 +148,9 @@ class Doctor(unittest.TestCase):
         self.assertEqual(checks["tokio"]["value"], "1 kind of Tokio tasks, by its symbols")
 
     def test_a_program_that_lacks_something(self):
-        for flags, name, state in ((["-s"], "symbols", "limited"), (["-s"], "tokio", "none"),
+        for flags, name, state in ((["-s"], "symbols", "limited"),
+                                   (["-s", "-DWAKER"], "tokio", "limited"),
+                                   (["-DBAD=1"], "tokio", "none"),
                                    (["-Wl,--build-id=none"], "build_id", "limited"),
                                    (["-g0"], "debug_info", "limited"),
                                    (["-static"], "reach", "none")):
@@ -145,14 +163,54 @@ class Doctor(unittest.TestCase):
                 self.assertEqual(check["state"], state, check)
                 self.assertTrue(check["command"], check)
 
-    def test_a_program_without_tokio_is_not_told_to_keep_its_symbols(self):
+    def test_a_stripped_program_has_its_tables_by_shape(self):
+        check = self.checks(self.build("bare", "-s", "-DWAKER"))["tokio"]
+        self.assertEqual(check["value"], "1 table of Tokio tasks, by shape")
+        self.assertIn("STRIP=false", check["command"])
+        check = self.checks(self.build("none", "-s"))["tokio"]  # a table alone is no Tokio
+        self.assertEqual((check["state"], check["value"]), ("none", "no table of Tokio tasks"))
+
+    def test_a_layout_that_is_not_known(self):
+        program = self.build("old", "-DBAD=1")
+        with program.open("ab") as file:
+            file.write(b"\0/registry/tokio-1.8.1/src/runtime/task/raw.rs")
+        check = self.checks(program)["tokio"]
+        self.assertEqual(check["value"], "1 kind of Tokio tasks, by its symbols; Tokio 1.8.1")
+        self.assertIn("refuses", check["effect"])
+
+    def test_advice_fits_the_program(self):
+        try:
+            program = self.build("static", "-static", "-DALLOCATOR")
+        except subprocess.CalledProcessError:
+            self.skipTest("no static libc here")
+        for check in self.checks(program).values():
+            self.assertNotIn("LD_PRELOAD", check["command"])
+            self.assertNotIn("crate kymo", check["command"])
+        self.assertNotIn("line-tables-only", self.doctor(self.build("plain", "-g0")).stdout)
+
+    def test_shared_memory_that_cannot_be_used(self):
+        for option, value, state in (("ro", "read-only", "none"), ("size=64k", "free", "none"),
+                                     ("size=2m", "free", "limited")):
+            script = (f"mount --make-rprivate / && mount -t tmpfs -o {option} tmpfs /dev/shm "
+                      f"|| exit 77; exec {KYMO} doctor --json")
+            ran = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True,
+                                 text=True, check=False)
+            if ran.returncode not in (0, 1):
+                self.skipTest("no mount namespace can be had here")
+            check = next(one for one in json.loads(ran.stdout)["checks"]
+                         if one["name"] == "shared_memory")
+            self.assertEqual(check["state"], state, check)
+            self.assertIn(value, check["value"])
+            self.assertNotRegex(check["command"], "--ring-bytes")
+
+    def test_a_program_without_tokio_gets_no_advice_on_symbols(self):
         program = self.build("other")
         program.write_bytes(program.read_bytes().replace(b"5tokio7runtime", b"5other7runtime"))
         check = self.checks(program)["tokio"]
         self.assertEqual((check["state"], check["command"]), ("none", ""))
 
-    def test_what_is_refused_is_not_what_stands_in(self):
-        """Where nothing can be sampled nobody is told of timers."""
+    def test_a_refused_sampler_is_not_offered_as_substitute(self):
+        """Where nothing can be sampled timers are not offered."""
         for denied in (["perf"], ["timer"], ["perf", "timer"]):
             ran = subprocess.run([DENY, *denied, "--", KYMO, "doctor", "--json"],
                                  capture_output=True, text=True, check=False)

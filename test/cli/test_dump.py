@@ -119,7 +119,7 @@ class Dump(Rings):
         self.assertEqual(self.polls(trace), POLLS)
         self.assertIsNone(host.poll())
 
-    def test_a_stopped_process_is_dumped_all_the_same(self):
+    def test_a_stopped_process_is_dumped(self):
         host = self.host("begin=77", KYMO_SERVICE="hung")
         host.send_signal(signal.SIGSTOP)
         wait_until(lambda: is_stopped(host.pid))
@@ -223,7 +223,7 @@ class Dump(Rings):
         done = self.dump(dead.pid, "--from", f"@{end_ns}")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_what_the_ring_does_not_reach_is_said(self):
+    def test_a_range_before_the_ring_is_reported(self):
         host = self.host(polls=40000, KYMO_RING_BYTES=str(128 << 10))
         done = self.dump(host.pid, "--last", "10m")
         self.assertRegex(done.stdout, r"the ring of 131 kB is full and reaches .* back, 10m 00s "
@@ -258,7 +258,7 @@ class Dump(Rings):
                                                 str(host)).stdout)["drained_into"])
         return run, host, traces
 
-    def test_a_stream_is_said_to_be_written_all_the_time(self):
+    def test_a_stream_is_reported_as_written_all_the_time(self):
         _, host, traces = self.streamed()
         self.assertIn("; it is also in the trace that is written all the time",
                       self.dump(host).stdout)
@@ -266,13 +266,13 @@ class Dump(Rings):
         self.assertTrue(said["is_drained"])
         self.assertIn(str(traces.resolve()), said["drained_into"])
 
-    def test_a_flight_is_not_drained_though_somebody_watches_it(self):
+    def test_a_flight_that_is_watched_is_not_drained(self):
         _, host, _ = self.streamed()
         self.assertEqual(self.kymo("set", "--ring-dir", self.rings, str(host),
                                    "mode=flight").returncode, 0)
         self.assertFalse(json.loads(self.dump(host, "--json").stdout)["is_drained"])
 
-    def test_of_a_stream_that_came_round_what_is_older_is_in_the_trace(self):
+    def test_of_a_stream_that_wrapped_older_events_are_in_the_trace(self):
         _, host, _ = self.streamed("paced=40000", ring_bytes=128 << 10)
         self.assertIn("; what is older is in the trace that is written all the time",
                       self.dump(host).stdout)
@@ -288,7 +288,7 @@ class Dump(Rings):
                       f"{traces.resolve()}", done.stdout)
         self.assertFalse(json.loads(self.dump(host, "--json").stdout)["is_drained"])
 
-    def test_who_only_looks_does_not_drain_it(self):
+    def test_a_reader_does_not_drain_it(self):
         host = self.host()
         with open(self.ring_of(host), "rb"):
             done = self.dump(host.pid)
@@ -297,7 +297,7 @@ class Dump(Rings):
         self.assertTrue(done.stdout.endswith("; this ring is not drained now\n"), done.stdout)
         self.assertIsNone(status["drained_by_pid"])
 
-    def test_who_records_nothing_is_said(self):
+    def test_a_process_that_records_nothing_is_reported(self):
         self.assert_one_sentence(self.dump(os.getpid()), "does not record")
         self.assert_one_sentence(self.dump(2**22 - 1), "no process")
         self.assert_one_sentence(self.dump("nobody"), "'nobody'")
@@ -329,15 +329,15 @@ class Dump(Rings):
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("--ring-dir has 256 bytes, and may have 255", wrong.stderr)
 
-    def test_an_interrupted_look_at_tasks_leaves_nothing(self):
+    def test_an_interrupted_list_of_tasks_leaves_nothing(self):
         host, temporary = self.host(), self.dir / "tmp"
         temporary.mkdir()
-        look = subprocess.Popen([KYMO, "dump", "--ring-dir", self.rings, str(host.pid), "--tasks",
+        kymo = subprocess.Popen([KYMO, "dump", "--ring-dir", self.rings, str(host.pid), "--tasks",
                                  "--after", "60s"], env={**os.environ, "TMPDIR": temporary})
-        self.started.append(look)
+        self.started.append(kymo)
         wait_until(lambda: list(temporary.iterdir()))
-        look.send_signal(signal.SIGINT)
-        self.assertEqual(look.wait(DEADLINE_S), -signal.SIGINT)
+        kymo.send_signal(signal.SIGINT)
+        self.assertEqual(kymo.wait(DEADLINE_S), -signal.SIGINT)
         self.assertEqual(list(temporary.iterdir()), [])
 
     def test_wrong_usage(self):
@@ -355,7 +355,7 @@ class Dump(Rings):
 
 
     def test_while_the_drain_rotates(self):
-        """Every dump is a whole trace, and the stream behind it has everything."""
+        """Every dump is a whole trace, and the stream after it has everything."""
         ready, traces = self.dir / "ready", self.dir / "traces"
         gates = [self.dir / f"gate{n}" for n in range(6)]
         run = subprocess.Popen([KYMO, "run", "--ring-dir", self.rings, "-o", traces,
@@ -425,27 +425,27 @@ class Dump(Rings):
         self.assertEqual(self.polls(self.out / "bare.trc"), POLLS)
 
     @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
-    def test_a_removed_ring_is_told_to_who_may_not_open_it(self):
+    def test_a_removed_ring_is_reported_to_users_who_may_not_open_it(self):
         for path in (self.dir, self.rings, self.out):
             os.chmod(path, 0o755)
         os.chown(self.rings, 65534, 65534)
         ready = self.dir / "out" / "bare"
         os.chown(self.out, 65534, 65534)
-        nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
-        # A clone may lie where nobody else looks.
+        other_user = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
+        # A clone may lie where no other user may read.
         program, host = (shutil.copy(path, self.dir) for path in (KYMO, HOST))
         host = subprocess.Popen([host, str(POLLS), f"touch={ready}", f"wait={self.dir / 'end'}"],
-                                env={**os.environ, "KYMO_RING_DIR": str(self.rings)}, **nobody)
+                                env={**os.environ, "KYMO_RING_DIR": str(self.rings)}, **other_user)
         self.started.append(host)
         wait_until(ready.exists)
         self.ring_of(host).unlink()
         for command in (["dump", str(host.pid)], ["status", str(host.pid)]):
-            self.assert_one_sentence(self.kymo(*command, program=program, **nobody),
+            self.assert_one_sentence(self.kymo(*command, program=program, **other_user),
                                      f"process {host.pid}", "has no name any more", "root can")
-        done = self.kymo("ps", "-i", "0", program=program, **nobody)
+        done = self.kymo("ps", "-i", "0", program=program, **other_user)
         self.assertIn(f"process {host.pid} records into it", done.stderr)
         self.assertIn("root can", done.stderr)
-        done = self.kymo("recover", program=program, **nobody)
+        done = self.kymo("recover", program=program, **other_user)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         self.assertIsNone(host.poll())
 
@@ -466,7 +466,8 @@ class Recover(Rings):
         lines = done.stdout.splitlines()
         self.assertEqual(lines[0], f"front (pid {host.pid}) ended: unknown, no process waited for "
                                    f"it")
-        self.assertIn("polled task 4711 host::job, for ", lines[2])
+        self.assertIn("polled task 4711 host::job, for an unknown time: nothing was recorded after "
+                      "its begin", lines[2])
         (trace,) = self.traces()
         self.assertIn(trace.name, lines[3])
         self.assertEqual(self.polls(trace), POLLS)
@@ -476,6 +477,8 @@ class Recover(Rings):
                          ("unknown", "kymo recover"))
         report = self.kymo("report", trace)
         self.assertIn("host::job", report.stdout)
+        (hung,) = [line for line in report.stdout.splitlines() if "still open when" in line]
+        self.assertEqual(hung.split()[:2], ["-", "4711"])
 
     def test_the_stack_of_a_crash_has_names(self):
         host = subprocess.run([HOST, "100", "begin=4711", "crash"], check=False,
@@ -485,16 +488,16 @@ class Recover(Rings):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"signal 11 on thread \d+:\n +in crash_inside \(.*run_host.c"
                                       r":\d+\)\n +from crash \(.*run_host.c:\d+\)\n")
-        told = json.loads(self.recover("--json").stdout)
-        (crash,) = told["crashes"]
+        reply = json.loads(self.recover("--json").stdout)
+        (crash,) = reply["crashes"]
         self.assertEqual([frame["function"] for frame in crash["stack"][:2]],
                          ["crash_inside", "crash"])
         self.assertEqual((crash["signal"], crash["whole"]), (11, True))
         self.assertTrue(crash["stack"][0]["file"].endswith("run_host.c"))
-        self.assertEqual(told["open_poll_stacks"], [])
+        self.assertEqual(reply["open_poll_stacks"], [])
         self.assertEqual(list(self.rings.iterdir()), [])
 
-    def test_a_file_in_the_place_of_the_directory_is_said_once(self):
+    def test_a_file_in_the_place_of_the_directory_is_reported_once(self):
         for _ in range(2):
             self.dead()
         place = self.dir / "file"
@@ -531,7 +534,7 @@ class Recover(Rings):
         self.assertEqual(recover("there.ring").returncode, 0)  # no such file: a service
         self.assertEqual(len(self.traces()), 2)
 
-    def test_a_ring_file_whose_name_is_too_long_is_told(self):
+    def test_a_ring_file_whose_name_is_too_long_is_reported(self):
         host = self.dead()
         deep = self.dir
         while len(str(deep)) < 500:
@@ -558,7 +561,7 @@ class Recover(Rings):
         self.assertEqual(self.recover().returncode, 0)
         self.assertEqual(self.polls(trace), POLLS)
 
-    def test_a_living_one_is_left_alone(self):
+    def test_a_living_process_is_left_alone(self):
         host = self.host()
         done = self.recover()
         self.assertEqual((done.returncode, done.stdout), (0, ""))
@@ -567,7 +570,7 @@ class Recover(Rings):
             self.assert_one_sentence(self.recover(who), f"kymo dump {host.pid}")
         self.assertTrue(self.ring_of(host).exists())
 
-    def test_one_that_somebody_else_is_at_is_left_alone(self):
+    def test_a_ring_that_another_process_recovers_is_left_alone(self):
         host = self.dead()
         with open(self.ring_of(host), "r+b") as file:
             lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
@@ -687,7 +690,7 @@ class Damaged(Rings):
         self.assert_others_recovered(self.recover(), ring.name)
 
     def test_one_that_is_none(self):
-        ring = self.patched(0, b"somebody else's")
+        ring = self.patched(0, b"another program")
         self.assert_others_recovered(self.recover(), ring.name)
         self.assertTrue(ring.exists())
 
@@ -707,7 +710,7 @@ class Damaged(Rings):
         self.assert_others_recovered(self.recover(), ring.name, "12345")
         self.assertTrue(ring.exists())
 
-    def test_one_that_is_cut_behind_its_header_gives_what_it_has(self):
+    def test_one_that_is_cut_after_its_header_gives_what_it_has(self):
         ring = self.ring_of(self.dead(polls=60000, KYMO_SERVICE="hurt"))
         os.truncate(ring, (1 << 20) + (256 << 10))
         done = self.recover()

@@ -68,7 +68,7 @@ class SampleTrace(trace_maker.Trace):
 
 
 def known_trace():
-    """30 ms of hash and 10 ms of handler on the processor, 300 ms asleep in the slow poll."""
+    """30 ms of hash and 10 ms of handler on CPU, 300 ms off CPU in the slow poll."""
     trace = SampleTrace()
     trace.metadata(sampling__cpu="timers", sampling__cpu__rate_hz=99,
                    machine__architecture="pdp11")
@@ -103,7 +103,7 @@ class Case(unittest.TestCase):
 
 
 class Report(Case):
-    def test_says_what_ran_and_what_it_waited_for(self):
+    def test_reports_what_ran_and_what_it_waited_for(self):
         out = self.kymo("report", self.file).stdout
         self.assertIn("On CPU: 40.0 ms in 4 samples (timers, 99 Hz)", out)
         self.assertRegex(out, r"75\.0 % +30\.1\.\.95\.4 % +3 +75\.0 % .* app::hash\n")
@@ -159,7 +159,7 @@ class Report(Case):
         self.assertEqual([row.split()[-1] for row in part[1].splitlines()[2:]],
                          ["app::hash", "app::handler"])
 
-    def test_places_of_tasks_that_have_ended_are_told_as_such(self):
+    def test_places_of_tasks_that_have_ended_are_marked_as_such(self):
         trace = SampleTrace().symbol(0x20, "app::handler", 42)
         trace.poll(100 * MS, 101 * MS, 7, "app::slow").place(100 * MS + 9, 7, 0x20)
         trace.poll(300 * MS, 301 * MS, 7, "app::slow")
@@ -167,7 +167,7 @@ class Report(Case):
         out = self.kymo("report", trace.save(self.dir / "ended.trc")).stdout
         self.assertIn("\nWhere tasks waited; none does at the end\n", out)
 
-    def test_worst_polls_in_which_the_same_happened_are_told_once(self):
+    def test_worst_polls_in_which_the_same_happened_are_listed_once(self):
         trace = SampleTrace().symbol(0x10, "app::nap", 7).symbol(0x20, "app::other", 8)
         for number, (address, length, name) in enumerate((
                 (0x10, 90, "app::slow"), (0x10, 80, "app::slow"), (0x20, 70, "app::slow"),
@@ -177,9 +177,9 @@ class Report(Case):
             trace.off_cpu(at + length * MS - 1, length * MS - 2, number + 1, at, address)
         out = self.kymo("report", trace.save(self.dir / "alike.trc")).stdout
         part = out[out.index("Inside the worst polls"):out.index("Off CPU: ")]
-        told = re.findall(r"^  (\S+ .s) of task|^    and (\S+) more like it, of (.*)$", part,
+        reply = re.findall(r"^  (\S+ .s) of task|^    and (\S+) more like it, of (.*)$", part,
                           re.MULTILINE)
-        self.assertEqual(told, [("90.0 ms", "", ""), ("", "2", "60.0 ms to 80.0 ms"),
+        self.assertEqual(reply, [("90.0 ms", "", ""), ("", "2", "60.0 ms to 80.0 ms"),
                                 ("70.0 ms", "", ""), ("50.0 ms", "", "")])
 
     @unittest.skipUnless(platform.machine() == "x86_64", "35 is nanosleep on x86-64")
@@ -224,7 +224,7 @@ class Report(Case):
         out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
         self.assertIn("No samples: refused by timers: Permission denied.\n", out)
 
-    def test_without_samples_of_the_processor_a_line_says_why(self):
+    def test_without_cpu_samples_a_line_says_why(self):
         trace = SampleTrace().metadata(sampling__cpu="none",
                                        sampling__cpu__refused="timers: Permission denied")
         trace.poll(100 * MS, 900 * MS, 1, "a")
@@ -235,7 +235,7 @@ class Report(Case):
         self.assertNotIn("No samples:", out)
 
     def test_crates_that_are_only_a_way_are_not_the_programs_own(self):
-        """As kymo dump --tasks has it; a release build has no files to tell by."""
+        """As kymo dump --tasks has it; a release build has no files to recognise them by."""
         trace = SampleTrace().symbol(0x10, "tokio_util::util::poll_buf::poll_read_buf", 0)
         trace.symbol(0x20, "app::reader", 0).symbol(0x30, "tokio::runtime::poll", 0)
         trace.poll(100 * MS, 500 * MS, 7, "app::slow").place(200 * MS, 7, 0x10, 0x20, 0x30)
@@ -252,7 +252,7 @@ class Report(Case):
             self.assertIn(f"  {count} do not reach their thread's start", out)
             self.assertEqual("--sampler timers" in out, hint, out)
 
-    def test_threads_that_nobody_could_sample_are_told(self):
+    def test_threads_that_could_not_be_sampled_are_reported(self):
         line = ("  2 threads could not be sampled: no timer was to be had, or SIGPROF is blocked "
                 "there\n")
         trace = SampleTrace().symbol(0x10, "app::hash", 7).cpu(110 * MS, 10 * MS, 0, 0, 0x10)
@@ -266,7 +266,7 @@ class Report(Case):
         self.assertIn("No samples of CPU time: sampling: timers, and nothing was sampled.\n" +
                       line, out)
 
-    def test_time_that_no_sample_stands_for_is_told(self):
+    def test_time_without_samples_is_reported(self):
         def trace(source, samples, user_s, off=()):
             made = SampleTrace().symbol(0x10, "app::hash", 7).metadata(sampling__cpu=source)
             made.poll(1 * MS, 2 * MS, 1, "a")
@@ -347,7 +347,7 @@ class Report(Case):
         self.assertIn("9 samples were lost and 4 kept: that says nothing", out)
         self.assertNotIn("by kind of task", out)
 
-    def test_no_trace_talks_to_the_terminal(self):
+    def test_no_trace_controls_the_terminal(self):
         trace = SampleTrace().metadata(sampling__cpu="\x1b[31mred").symbol(0x10, "a\x1b]0;x", 7)
         trace.cpu(100, 10, 0, 0, 0x10)
         out = self.kymo("report", trace.save(self.dir / "bad.trc")).stdout
@@ -584,7 +584,7 @@ class Export(Case):
         self.assertIn("--force", self.export("folded", "-o", self.dir / "x", code=1).stderr)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
-    def test_a_full_disk_is_said(self):
+    def test_a_full_disk_is_reported(self):
         ran = self.export("folded", "-f", "-o", "/dev/full", code=1)
         self.assertIn("No space left", ran.stderr)
 

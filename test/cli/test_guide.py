@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """test_guide.py [--build DIR] [GUIDE...] - runs what docs/guide shows and compares what it prints.
 
-All `sh` blocks of a guide run one after another in one shell, in a folder where build/ and
-examples/ are those of the repository. A block has to end with status 0. A `text` block behind it is
+All `sh` blocks of a guide run one after another in one shell, in a folder where build/, examples/
+and test/ are those of the repository. A block has to end with status 0. A `text` block after it is
 what it prints, in shape: its lines have to come in that order, others may come between; a word with
-a digit in it stands for any word, a unit behind a number for any unit, and so does the space
+a digit in it stands for any word, a unit after a number for any unit, and so does the space
 between words.
 `sh setup` runs in the repository itself, first. Blocks that need another machine are read only:
 yaml and ini have to be well-formed, and a kymo command in them has to know its options.
@@ -44,7 +44,7 @@ class Block:
 
 
 def blocks_of(text):
-    """The fenced blocks, each `text` block behind an `sh` block as what that prints."""
+    """The fenced blocks, each `text` block after an `sh` block as what that prints."""
     found, block = [], None
     for number, line in enumerate(text.splitlines(), 1):
         if block is None and line.startswith("```"):
@@ -129,12 +129,12 @@ class Shell:
 
 
 def scene(folder, build):
-    """build/ and examples/ as after `make`; what the guide writes goes elsewhere."""
+    """build/, examples/ and test/ as after `make`; what the guide writes goes elsewhere."""
     (folder / "build").mkdir()
     for name in ("kymo", "libkymo_recorder.a"):
         (folder / "build" / name).symlink_to(build / name)
     (folder / "build" / "cargo").symlink_to(ROOT / "build" / "cargo")
-    for name in ("examples", "include"):
+    for name in ("examples", "include", "test"):
         (folder / name).symlink_to(ROOT / name)
 
 

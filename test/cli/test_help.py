@@ -49,7 +49,7 @@ class Help(Cli):
                                  f"kymo-{command}.1 lacks {option}")
             self.assertIn(f"kymo {command}", (ROOT / "docs/man/kymo.1").read_text())
 
-    def test_info_json_tells_triggers_looks_and_crashes(self):
+    def test_info_json_has_triggers_checks_and_crashes(self):
         """As the traces' own listings have them (test/golden/traces)."""
         expected = {
             "Trigger": ("triggers", {

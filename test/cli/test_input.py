@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What comes in from outside: text that would talk to the terminal, pipes without an end, and the
-ends of polls that name no task.
+"""What comes from other programs: text that would control the terminal, pipes without an end, and
+the ends of polls that name no task.
 
 usage: test_input.py KYMO [unittest arguments]
 """
@@ -100,9 +100,9 @@ class StandardInput(Input):
 
     def test_a_file_is_read_from_where_it_stands(self):
         trace = Trace().stack(5, 1, 2).save(self.dir / "trace")
-        behind = self.dir / "behind"
-        behind.write_bytes(b"other" + trace.read_bytes())
-        for path, skip in ((trace, 0), (behind, 5)):
+        after = self.dir / "after"
+        after.write_bytes(b"other" + trace.read_bytes())
+        for path, skip in ((trace, 0), (after, 5)):
             with open(path, "rb", buffering=0) as file:
                 file.read(skip)
                 done = self.run_kymo("info", "-", stdin=file)
@@ -166,7 +166,7 @@ class TaskEnds(Input):
                          [("NestedPollEndEvent", 15), ("NestedPollEndEvent", 16)])
         self.assertEqual(self.ends(trace, 3), [("NestedPollEndEvent", 14)])
 
-    def test_more_workers_than_anybody_has(self):
+    def test_more_workers_than_any_program_has(self):
         trace = Trace()
         for worker in range(3000):
             self.start(trace, 10, worker + 1, worker)

@@ -27,7 +27,7 @@ POLLS = 1000
 
 
 def limit_files(pid):
-    """From now on its files end at 2,000 bytes, and SIGXFSZ tells it so."""
+    """From now on its files end at 2,000 bytes, and it gets SIGXFSZ."""
     hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (2000, hard))
 
@@ -39,7 +39,7 @@ class Limited(unittest.TestCase):
         self.started = []
 
     def tearDown(self):
-        for name in ("go", "end"):  # whoever still waits for one of these ends now
+        for name in ("go", "end"):  # what still waits for one of these ends now
             (self.dir / name).touch()
         for process in self.started:
             process.send_signal(signal.SIGCONT)
@@ -77,7 +77,7 @@ class Files(Limited):
         self.assertNotIn("not recorded", said)
         return said
 
-    def test_of_a_stream_the_program_hears_nothing(self):
+    def test_a_stream_at_the_limit_does_not_affect_the_program(self):
         self.run_limited("stream", heard="File too large")
         self.assertEqual(list(self.rings.glob("*.ring")), [])
 
@@ -93,7 +93,7 @@ class Files(Limited):
     def test_a_flight_whose_output_cannot_be_written_is_in_its_ring(self):
         ready, go = self.dir / "ready", self.dir / "go"
         process = self.start("--mode", "flight", HOST, str(POLLS), f"touch={ready}", f"wait={go}")
-        wait_until(ready.exists)  # the place was looked at by then
+        wait_until(ready.exists)  # the place was checked by then
         self.traces.write_text("a file where a directory should be")
         go.touch()
         said = process.stderr.read().decode()
@@ -105,7 +105,7 @@ class Files(Limited):
                        check=True, capture_output=True)
         self.assertEqual(self.polls(self.dir / "out"), POLLS)
 
-    def test_a_dump_says_so_and_leaves_nothing(self):
+    def test_a_failed_dump_is_reported_and_leaves_nothing(self):
         ready, end, out = (self.dir / name for name in ("ready", "end", "out"))
         out.mkdir()
         process = self.start("--mode", "flight", HOST, "50000", f"touch={ready}", f"wait={end}")
@@ -161,15 +161,15 @@ class Dumps(Limited):
         return [int(pid) for pid in path.read_text(encoding="ascii").split()]
 
     def rules(self, path):
-        """What a trace tells of the rules, and the report's words for it."""
+        """What a trace has of the rules, and the report's words for it."""
         info, report = (subprocess.run([KYMO, *command, path], check=True, capture_output=True,
                                        text=True).stdout
                         for command in (("info", "--json"), ("report",)))
-        told = {key: int(value) for key, value in json.loads(info)["metadata"].items()
+        reply = {key: int(value) for key, value in json.loads(info)["metadata"].items()
                 if key.startswith("rules.")}
-        return told, [line for line in report.splitlines() if line.startswith("Rules ")]
+        return reply, [line for line in report.splitlines() if line.startswith("Rules ")]
 
-    def test_what_the_budget_holds_back_is_said_when_it_happens_and_at_the_end(self):
+    def test_what_the_budget_holds_back_is_reported_at_once_and_at_the_end(self):
         rules = ";".join(f"poll>50ms name=r{at} cooldown=0s" for at in range(15))
         go = self.dir / "go"
         process = self.start("--mode", "flight", "--trigger", rules, HOST, "100", "begin=7",
@@ -186,8 +186,8 @@ class Dumps(Limited):
                          (12, 12, 1), said)
         self.assertIn("rules held 3 more times since the last dump, which cooldown (0) and the "
                       "budget of dumps (3) held back", said)
-        told, words = self.rules(self.traces)
-        self.assertEqual(told, {"rules.fired": 12, "rules.held_back": 3, "rules.untold": 3,
+        reply, words = self.rules(self.traces)
+        self.assertEqual(reply, {"rules.fired": 12, "rules.held_back": 3, "rules.untold": 3,
                                 "rules.untold_over_budget": 3, "rules.undumped": 0})
         self.assertEqual(words, ["Rules     rules held 3 more times without a dump: held back by "
                                  "cooldown (0) and by the budget of dumps (3)"])
@@ -208,10 +208,10 @@ class Dumps(Limited):
         def is_recovered():  # those that make the dumps hold the ring, too
             subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", out], check=True,
                            capture_output=True)
-            return list(out.iterdir())
+            return out.exists() and list(out.iterdir())
         wait_until(is_recovered)
-        told, words = self.rules(out)
-        self.assertEqual((told["rules.fired"], told["rules.untold_over_budget"], len(words)),
+        reply, words = self.rules(out)
+        self.assertEqual((reply["rules.fired"], reply["rules.untold_over_budget"], len(words)),
                          (12, 2, 1))
 
     def test_dumps_that_fail_are_not_tried_again_and_again(self):
@@ -239,13 +239,13 @@ class Dumps(Limited):
         self.assertEqual(len(re.findall(r"r\d: \S+ m?s; no dump: \S+/file/dumps/\S+: Not a "
                                         r"directory", said)), 3, said)
         self.assertEqual(said.count("the last 3 dumps of process"), 1, said)
-        told, _ = self.rules(self.traces)
-        self.assertEqual(told, {"rules.fired": 3, "rules.held_back": 3, "rules.untold": 3,
+        reply, _ = self.rules(self.traces)
+        self.assertEqual(reply, {"rules.fired": 3, "rules.held_back": 3, "rules.untold": 3,
                                 "rules.untold_over_budget": 3, "rules.undumped": 3})
 
     def start_twelve(self):
         """Twelve dumps at once, of tens of milliseconds each. Returns kymo, and one that makes one
-        of them: both stopped, so that neither it ends nor anybody asks what became of it."""
+        of them: both stopped, so that neither it ends nor kymo asks what became of it."""
         rules = ";".join(f"poll>50ms name=r{at}" for at in range(12))
         process = self.start("--mode", "flight", "--ring-bytes", "64M", "--trigger", rules, HOST,
                              "400000", "begin=7", f"wait={self.dir / 'go'}")
@@ -270,7 +270,7 @@ class Dumps(Limited):
         """From its state on."""
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
-    def test_a_dump_gives_way_to_the_program(self):
+    def test_a_dump_runs_at_a_lower_priority_than_the_program(self):
         process, maker = self.start_twelve()
         os.kill(maker, signal.SIGCONT)
         wait_until(lambda: self.stat(maker)[0] == "Z")
@@ -281,7 +281,7 @@ class Dumps(Limited):
         said = process.stderr.read().decode()
         self.assertEqual((process.wait(DEADLINE_S), said.count("; dump: ")), (0, 12), said)
 
-    def test_a_dump_whose_maker_is_killed_is_said(self):
+    def test_a_dump_whose_maker_is_killed_is_reported(self):
         process, maker = self.start_twelve()
         os.kill(maker, signal.SIGKILL)
         process.send_signal(signal.SIGCONT)
@@ -289,8 +289,8 @@ class Dumps(Limited):
         said = process.stderr.read().decode()
         self.assertEqual(process.wait(DEADLINE_S), 0)
         self.assertRegex(said, r"r\d+: \S+ m?s; no dump: signal 9 \(Killed\) ended the process")
-        told, words = self.rules(self.traces)
-        self.assertEqual((told["rules.fired"], told["rules.undumped"]), (12, 1))
+        reply, words = self.rules(self.traces)
+        self.assertEqual((reply["rules.fired"], reply["rules.undumped"]), (12, 1))
         self.assertEqual(words, ["Rules     1 firing without a dump: it could not be made"])
 
 

@@ -83,7 +83,7 @@ def read_log():
         while True:
             try:
                 text += os.read(log, 8192)
-            except BrokenPipeError:  # overwritten meanwhile: it goes on with the oldest
+            except BrokenPipeError:  # overwritten meanwhile: it continues with the oldest
                 pass
     except BlockingIOError:
         return text.decode(errors="replace")
@@ -121,8 +121,8 @@ class Oom(unittest.TestCase):
         text = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
         return int(text.split()[0])
 
-    def looked(self, run):
-        """Once in a second kymo looks where its program is: a second from now, in its next step."""
+    def checked(self, run):
+        """kymo reads its program's cgroup once a second: a second from now, in its next step."""
         def slept():
             status = pathlib.Path(f"/proc/{run.pid}/status").read_text()
             return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", status)[1])
@@ -136,7 +136,7 @@ class Oom(unittest.TestCase):
         return json.loads(done.stdout)["metadata"]["process.end"]
 
     def grow_in_cgroup(self):
-        """Somebody else in the cgroup who is killed for memory."""
+        """Another process of the cgroup, which is killed for memory."""
         done = subprocess.run([*self.cgroup.enter, HOST, "0", "grow"], check=False,
                               env={**os.environ, "KYMO_RING_DIR": str(self.dir / "other")})
         self.assertEqual(done.returncode, -signal.SIGKILL)
@@ -145,7 +145,7 @@ class Oom(unittest.TestCase):
     def known(self):
         return "signal 9 (SIGKILL), " + ("" if log_is_readable() else "probably ") + "out of memory"
 
-    def test_kymo_run_says_what_the_kernel_did(self):
+    def test_kymo_run_reports_what_the_kernel_did(self):
         run = self.start(HOST, "1000", "begin=7", "grow", around=self.cgroup.enter)
         self.assertEqual(run.wait(DEADLINE_S), -signal.SIGKILL)
         self.assertGreater(self.cgroup.kills(), 0)
@@ -156,7 +156,7 @@ class Oom(unittest.TestCase):
         run = self.start(*self.cgroup.enter, HOST, "1000", f"touch={self.ready}", f"wait={go}",
                          "grow")
         wait_until(self.ready.exists)
-        self.looked(run)  # without it the log alone knows
+        self.checked(run)  # without it the log alone knows
         go.touch()
         self.assertEqual(run.wait(DEADLINE_S), -signal.SIGKILL)
         self.assertEqual(self.end_of(self.traces), self.known)
@@ -180,7 +180,7 @@ class Oom(unittest.TestCase):
         self.grow_in_cgroup()
         self.assertGreater(self.cgroup.kills(), 0)
         if not log_is_readable():
-            self.looked(run)
+            self.checked(run)
             time.sleep(2.5)  # what it saw is longer ago than what it takes for the reason
         os.kill(self.child_of(run), signal.SIGKILL)
         self.assertEqual(run.wait(DEADLINE_S), -signal.SIGKILL)
@@ -190,7 +190,7 @@ class Oom(unittest.TestCase):
         run = self.start("sh", "-c", f"{HOST} 1000 grow; exec {HOST} 1000 exit=137",
                          around=self.cgroup.enter)
         self.assertEqual(run.wait(DEADLINE_S), 137)
-        ends = {self.end_of(path.parent) for path in self.traces.glob("*/*/.kymo-run")}
+        ends = {self.end_of(path.parent) for path in self.traces.glob("*/20*/.kymo-run")}
         self.assertIn("exit status 137", ends)
 
     def recovered(self, *kill):
@@ -209,7 +209,7 @@ class Oom(unittest.TestCase):
         wait_until(lambda: "dead" in subprocess.run(
             [KYMO, "ps", "-i", "0", "--ring-dir", self.rings], capture_output=True, text=True,
             check=False).stdout)
-        if not kill and log_is_readable():  # it is written behind the kill
+        if not kill and log_is_readable():  # it is written after the kill
             wait_until(lambda: f"Killed process {host} " in read_log())
         done = subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", self.traces],
                               capture_output=True, text=True, check=False)
@@ -217,7 +217,7 @@ class Oom(unittest.TestCase):
         (trace,) = self.traces.glob("*.trc.zst")
         return done.stdout.splitlines()[0], self.end_of(trace)
 
-    def test_recover_asks_the_log(self):
+    def test_recover_reads_the_log(self):
         line, end = self.recovered()
         if log_is_readable():
             self.assertIn("ended: signal 9 (SIGKILL), out of memory", line)

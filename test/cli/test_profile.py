@@ -75,6 +75,12 @@ class Profile(unittest.TestCase):
         report = self.check_counts(self.write('[events]\npoll.throttle = 10\n'), is_held_back=True)
         self.assertGreater(report["polls_counted"], 0)
 
+    def test_a_kind_is_shut_from_the_first_event_on(self):
+        """All that the host emits before any other process could have shut the gate."""
+        done = self.run_kymo(self.write("[events]\npoll.enabled = false\n"), str(POLLS), "return")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLessEqual(self.json("info")["polls"], 1)
+
     def test_a_process_that_runs_takes_one_too(self):
         running = subprocess.Popen(
             [KYMO, "run", "-q", "--ring-dir", self.dir / "rings", "-o", self.traces, "--", HOST,
@@ -90,7 +96,7 @@ class Profile(unittest.TestCase):
             (self.dir / "go").touch()
             running.wait(DEADLINE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("poll.threshold: default -> 1.00 ms", done.stdout)
+        self.assertIn("poll.threshold: default -> 1ms", done.stdout)
         info, report = self.json("info"), self.json("report")
         self.assertEqual(report["polls"]["count"], 2 * POLLS)
         self.assertEqual(info["polls"] + info["polls_counted"], 2 * POLLS)

@@ -18,7 +18,7 @@ import unittest_tap  # noqa: E402
 
 KYMO = HOST = ""
 MIB = 1 << 20
-# Three quarters of it in one thread: longer than two looks are apart.
+# Three quarters of it in one thread: longer than the time between two readings.
 BURN = "burn=3200"
 
 
@@ -53,7 +53,7 @@ class Resources(unittest.TestCase):
         return self.events("ProcessResourceUsageEvent") or self.events("PartialResourceUsageEvent")
 
     def mean_cpu_permille(self):
-        """From the first look to the last."""
+        """From the first reading to the last."""
         rows = self.usage()
         cpu_ns = [row["user_cpu_ns"] + row["system_cpu_ns"] for row in rows]
         return 1000 * (cpu_ns[-1] - cpu_ns[0]) // (rows[-1]["timestamp_ns"] -
@@ -96,7 +96,7 @@ class Resources(unittest.TestCase):
         self.assertIn("accept_queue_full", seen["findings"])
         self.assertIn(f"! the accept queue of 127.0.0.1:{port} was full", self.text())
 
-    def test_values_are_those_that_the_program_knows(self):
+    def test_values_are_those_that_the_program_measures(self):
         out = self.run_kymo(HOST, "1000", "fds=100", "hold=64", "listen=5", BURN, "say").split()
         known = json.loads("".join(out[1:]))
         self.check_usage(known)
@@ -115,7 +115,7 @@ class Resources(unittest.TestCase):
         out = self.run_kymo("--mode", "flight", HOST, "1000", "fds=100", "hold=64", BURN, "say")
         self.check_usage(json.loads(out))
 
-    def test_killed_program_leaves_its_looks(self):
+    def test_killed_program_leaves_its_readings(self):
         subprocess.run([KYMO, "run", "-q", "--ring-dir", self.dir / "rings", "-o", self.traces,
                         "--mode", "flight", "--sample", "off", HOST, "1000", "hold=64", BURN,
                         "signal=9"], check=False, timeout=120)

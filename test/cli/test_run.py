@@ -35,7 +35,7 @@ class Run(unittest.TestCase):
         self.started = []
 
     def tearDown(self):
-        for name in ("go", "end"):  # whoever still waits for one of these
+        for name in ("go", "end"):  # for a process that still waits for one of these
             (self.dir / name).touch()
         for process in self.started:
             if process.poll() is None:
@@ -76,7 +76,7 @@ class Run(unittest.TestCase):
         wait_until(are_written)
 
     def runs(self):
-        return sorted(path.parent for path in self.traces.glob("*/*/.kymo-run"))
+        return sorted(path.parent for path in self.traces.glob("*/20*/.kymo-run"))
 
     def assert_nothing_left(self):
         self.assertEqual(sorted(self.rings.glob("*")) + sorted(self.rings.glob(".*")), [])
@@ -93,7 +93,7 @@ class Passes(Run):
             done = self.run_kymo("sh", "-c", f"kill -{int(number)} $$")
             self.assertEqual(done.returncode, -number)
 
-    def test_what_cannot_be_started_is_said_and_has_the_shells_status(self):
+    def test_what_cannot_be_started_is_reported_and_has_the_shells_status(self):
         done = self.run_kymo("no-such-program-here")
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (127, 1))
         self.assertIn(b"no-such-program-here: No such file", done.stderr)
@@ -198,7 +198,7 @@ class Passes(Run):
 
 
 class WithoutTokio(Run):
-    def test_nothing_is_created_and_one_sentence_said(self):
+    def test_nothing_is_created_and_one_sentence_printed(self):
         done = self.run_kymo("true")
         self.assertEqual(done.stderr, b"kymo: true does not use Tokio, nor does a program it "
                                       b"started that could be recorded: nothing was recorded "
@@ -220,7 +220,7 @@ class WithoutTokio(Run):
         self.assertIn(b"is statically linked", done.stderr)
         self.assertIn(b"`perf record`", done.stderr)
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root can make a setuid program of somebody else")
+    @unittest.skipUnless(os.geteuid() == 0, "only root can make a setuid program of another user")
     def test_setuid_program_runs_and_one_sentence_says_why(self):
         program = self.dir / "true"
         shutil.copy(shutil.which("true"), program)
@@ -265,11 +265,11 @@ class Records(Run):
         go = self.dir / "go"
         process = self.start("--rotate-interval", "1ms", HOST, str(POLLS), f"wait={go}",
                              f"polls={POLLS}")
-        wait_until(lambda: list(self.traces.glob("*/*/*.trc.zst")))
+        wait_until(lambda: list(self.traces.glob("*/20*/*.trc.zst")))
         go.touch()
         self.assertEqual(process.wait(DEADLINE_S), 0)
         self.assertEqual(self.counts()["PollStartEvent"], 2 * POLLS)
-        self.assertGreater(len(list(self.traces.glob("*/*/*.trc.zst"))), 1)
+        self.assertGreater(len(list(self.traces.glob("*/20*/*.trc.zst"))), 1)
 
     def test_flight_mode_keeps_the_last(self):
         done = self.run_kymo("--mode", "flight", "--ring-bytes", "128K", HOST, "200000")
@@ -304,10 +304,10 @@ class Records(Run):
         self.assertIn(f"Mode       {mode}", self.control("status", str(ring["pid"])))
 
     def sealed(self):
-        return sorted(self.traces.glob("*/*/*.trc.zst"))
+        return sorted(self.traces.glob("*/20*/*.trc.zst"))
 
     def active(self):
-        return list(self.traces.glob("*/*/*.active"))
+        return list(self.traces.glob("*/20*/*.active"))
 
     def breaks(self):
         """Tasks are polled in turn, 1 to 100 and again. Returns where they are not, and how many
@@ -361,7 +361,7 @@ class Records(Run):
         self.assertIn(b"nothing lost", process.stderr.read())
         self.assert_nothing_left()
 
-    def test_a_stream_set_to_flight_and_back_goes_on_without_a_hole(self):
+    def test_a_stream_set_to_flight_and_back_continues_without_a_loss(self):
         process = self.started_with_files()
         wait_until(self.active)
         self.set_mode("flight")
@@ -381,7 +381,7 @@ class Records(Run):
         self.assertIn(b"nothing lost", process.stderr.read())
         self.assert_nothing_left()
 
-    def test_what_a_flight_overwrote_is_told_by_the_stream_behind_it(self):
+    def test_what_a_flight_overwrote_is_counted_by_the_stream_after_it(self):
         more = [action for name in "ab" for action in
                 (f"wait={self.dir / name}", "polls=100000", f"touch={self.dir / name}.done")]
         process = self.start("--ring-bytes", "128K", HOST, str(POLLS), *more)
@@ -400,9 +400,9 @@ class Records(Run):
         lost = sum(int(row["record_count"]) for row in losses if row["cause"] != "flight")
         self.assertEqual(len(flown), 1, losses)
         counts = self.counts()
-        told = counts["PollStartEvent"] + counts["PollEndEvent"] + sum(flown) + lost
-        self.assertGreaterEqual(told, 2 * (POLLS + 200000))
-        self.assertLess(told, 2 * (POLLS + 200000) + 100)
+        reply = counts["PollStartEvent"] + counts["PollEndEvent"] + sum(flown) + lost
+        self.assertGreaterEqual(reply, 2 * (POLLS + 200000))
+        self.assertLess(reply, 2 * (POLLS + 200000) + 100)
         self.assertIn("overwritten in flight", said)
         self.assert_nothing_left()
 
@@ -412,16 +412,16 @@ class Records(Run):
         return list(csv.DictReader(events.splitlines()))
 
     def kill_group(self, *args):
-        """Tasks are polled in turn, 1 to 100 and again: any hole, any duplicate shows."""
+        """Tasks are polled in turn, 1 to 100 and again: any loss, any duplicate shows."""
         process = self.start(*args, HOST, "0", "paced=1000000000", start_new_session=True)
         wait_until(lambda: any(path.stat().st_size > 100000
-                               for path in self.traces.glob("*/*/*.active")))
+                               for path in self.traces.glob("*/20*/*.active")))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(DEADLINE_S)
         wait_until(lambda: not subprocess.run(["pgrep", "-s", str(process.pid)], check=False,
                                               stdout=subprocess.DEVNULL).returncode == 0)
 
-    def assert_rest_has_no_hole(self, *args):
+    def assert_rest_has_no_loss(self, *args):
         done = subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", self.dir / "rest",
                                "--json", *args], check=True, capture_output=True)
         said = json.loads(done.stdout)
@@ -436,17 +436,17 @@ class Records(Run):
         self.assertEqual(wrong, [])
         self.assertGreater(len(tasks), 1000)
 
-    def test_killed_with_its_group_the_rest_is_recovered_without_a_hole(self):
+    def test_killed_with_its_group_the_rest_is_recovered_without_a_loss(self):
         self.kill_group("--rotate-interval", "700ms")
-        self.assert_rest_has_no_hole()
+        self.assert_rest_has_no_loss()
 
-    def test_killed_inside_a_chunk_the_rest_is_recovered_without_a_hole(self):
+    def test_killed_inside_a_chunk_the_rest_is_recovered_without_a_loss(self):
         self.kill_group("--ring-bytes", "256M")
         active = self.active()[0]
         data = active.read_bytes()
         for cut in range(0, 60000, 2999):
             active.write_bytes(data[:len(data) - cut])
-            self.assert_rest_has_no_hole("--keep")
+            self.assert_rest_has_no_loss("--keep")
 
     def dumps(self):
         return sorted((self.dir / "traces.dumps").glob("*"))
@@ -470,7 +470,7 @@ class Records(Run):
             said = process.stderr.read().decode()
             self.assertEqual(said.count("dump: "), 1, said)
             self.assertIn(str(dump), said)
-            if mode == "stream":  # its own trace tells it too
+            if mode == "stream":  # its own trace has it too
                 self.assertEqual(self.counts()["TriggerEvent"], 1)
             self.assert_nothing_left()
             shutil.rmtree(self.dir / "traces.dumps")
@@ -514,7 +514,7 @@ class Records(Run):
             go = self.dir / "go"
             process = self.start(*before, HOST, "10", f"wait={go}", "exec=200000")
             if before:  # the first image is being drained when it is replaced
-                wait_until(lambda: list(self.traces.glob("*/*/*.trc.zst")))
+                wait_until(lambda: list(self.traces.glob("*/20*/*.trc.zst")))
             go.touch()
             self.assertEqual(process.wait(DEADLINE_S), 0)
             self.assertRegex(process.stderr.read().decode(),
@@ -547,7 +547,7 @@ class Records(Run):
         self.assertEqual(process.wait(DEADLINE_S), 0)
         self.assertEqual(self.counts()["PollStartEvent"], POLLS)
         self.assert_nothing_left()
-        # It goes on, into a file without a name, with its gates shut.
+        # It continues, into a file without a name, with its gates closed.
         go.touch()
         wait_until(end.exists)
 
@@ -562,14 +562,14 @@ class Records(Run):
         wait_until(end.exists)
         self.assertEqual(len(list(self.rings.glob("*.ring"))), 1)
 
-    def test_usual_output_that_cannot_be_written_is_said_once(self):
+    def test_default_output_that_cannot_be_written_is_reported_once(self):
         (self.dir / "kymo-traces").write_text("a file where a directory should be")
         done = self.run_kymo("-o", "kymo-traces", HOST, str(POLLS), "exit=3", cwd=self.dir)
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (3, 1), done.stderr)
         self.assertIn(b"kymo: kymo-traces: ", done.stderr)
         self.assert_nothing_left()
 
-    def test_full_disk_is_said_once(self):
+    def test_full_disk_is_reported_once(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full")
         size = str(64 << 10)
@@ -629,7 +629,7 @@ class Records(Run):
         shutil.copy(HOST, place + b"/host\xfe")
         self.assertEqual(self.run_kymo("--compress", "none", place + b"/host\xfe",
                                        "10").returncode, 0)
-        [segment] = self.traces.glob("*/*/0*")
+        [segment] = self.traces.glob("*/20*/0*")
         self.assertIn(b"/odd??/host?", segment.read_bytes())
         self.assertNotIn(b"odd\xff", segment.read_bytes())
 
@@ -736,7 +736,7 @@ class Records(Run):
     def test_compression_as_asked_for(self):
         for how, suffix in (("none", ".trc"), ("gzip", ".trc.gz"), ("zstd:3", ".trc.zst")):
             self.assertEqual(self.run_kymo("--compress", how, HOST, "10").returncode, 0)
-            self.assertEqual([path.name for path in self.traces.glob("*/*/0*")],
+            self.assertEqual([path.name for path in self.traces.glob("*/20*/0*")],
                              ["000000" + suffix])
             shutil.rmtree(self.traces)
 
@@ -770,18 +770,19 @@ class Records(Run):
         subprocess.run([HOST, "10"], env=foreign, check=True)
         (left,) = self.rings.glob("*.ring")
         process = self.start("sh", "-c", f"{HOST} {POLLS} wait={go}; {HOST} {POLLS}")
-        wait_until(lambda: list(self.traces.glob("*/*/*.active")))
+        wait_until(lambda: list(self.traces.glob("*/20*/*.active")))
         left.unlink()  # ext4 gives its number to the next file
         ready.rename(go)
         self.assertEqual(process.wait(DEADLINE_S), 0)
-        self.assertEqual(self.counts()["PollStartEvent"], 2 * POLLS)
+        runs = list(self.traces.glob("*/20*"))
+        self.assertEqual([self.counts(run)["PollStartEvent"] for run in runs], [POLLS, POLLS])
 
-    def test_ring_cut_under_our_eyes_ends_only_its_recording(self):
+    def test_ring_truncated_while_it_is_drained_ends_only_its_recording(self):
         go, up = self.dir / "go", self.dir / "up"
         process = self.start(HOST, str(POLLS), f"touch={up}", f"wait={go}", "exit=3")
         wait_until(up.exists)
         wait_until(lambda: list(self.rings.glob("*.ring")))
-        wait_until(lambda: list(self.traces.glob("*/*/*")))
+        wait_until(lambda: list(self.traces.glob("*/20*/*")))
         os.truncate(next(self.rings.glob("*.ring")), 0)
         # The program itself may not survive this; kymo must, and must pass on how it ended.
         go.touch()

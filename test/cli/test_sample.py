@@ -67,7 +67,7 @@ class Sampling(SampleCase):
         self.assertIn("timers: Device or resource busy", self.metadata()["sampling.cpu.refused"])
         self.assertEqual(self.samples(), [])
 
-    def test_nothing_is_said_where_everything_is_refused(self):
+    def test_no_sampler_runs_where_everything_is_refused(self):
         self.run_kymo(HOST, "10", "burn=200", deny=["perf", "timer"])
         metadata = self.metadata()
         self.assertEqual(metadata["sampling.cpu"], "none")
@@ -75,7 +75,7 @@ class Sampling(SampleCase):
                          "timers: Operation not permitted")
         self.assertEqual(self.samples(), [])
 
-    def test_nonsense_is_refused(self):
+    def test_invalid_values_are_refused(self):
         for value in ("0", "-1", "1001", "fast", ""):
             done = subprocess.run([KYMO, "run", "--sample", value, "true"], check=False,
                                   capture_output=True)

@@ -53,7 +53,7 @@ int main(int argc, char **) { return shop::Cart<int>().total({argc, 2}); }
 """
 
 
-# Crashes two calls deep without frame pointers, and leaves behind what the recorder's handler does.
+# Crashes two calls deep without frame pointers, and leaves what the recorder's handler does.
 CRASH = r"""
 #include <fcntl.h>
 #include <signal.h>
@@ -192,8 +192,8 @@ class Builds(Case):
         path = build(self.dir, *flags, **more)
         addresses = self.every(path)
         trace = self.trace(path, addresses)
-        told = self.symbolize(trace)
-        self.assertEqual((told["addresses"], told["named"]), (len(addresses), len(addresses)))
+        reply = self.symbolize(trace)
+        self.assertEqual((reply["addresses"], reply["named"]), (len(addresses), len(addresses)))
         self.check_inlines(trace, addresses[0])
 
     def test_pie_with_dwarf_4(self):
@@ -278,18 +278,18 @@ class Elsewhere(Case):
         shutil.copy(self.path, self.full)
         self.addresses = self.every(self.path)
 
-    def why(self, told):
-        self.assertEqual(told["named"], 0, told)
-        self.assertEqual(len(told["unnamed"]), 1, told)
-        self.assertEqual(told["unnamed"][0]["addresses"], len(self.addresses))
-        return told["unnamed"][0]["why"]
+    def why(self, reply):
+        self.assertEqual(reply["named"], 0, reply)
+        self.assertEqual(len(reply["unnamed"]), 1, reply)
+        self.assertEqual(reply["unnamed"][0]["addresses"], len(self.addresses))
+        return reply["unnamed"][0]["why"]
 
     def test_a_stripped_file_gives_no_wrong_names(self):
         tool("strip", self.path)
         self.assertIn("stripped", self.why(self.symbolize(
             self.trace(self.path, self.addresses, self.full))))
 
-    def test_a_deleted_file_is_said(self):
+    def test_a_deleted_file_is_reported(self):
         trace = self.trace(self.path, self.addresses)
         self.path.unlink()
         self.assertIn("not found", self.why(self.symbolize(trace)))
@@ -330,8 +330,8 @@ class Elsewhere(Case):
         place = root / ".build-id" / identity[:2] / (identity[2:] + ".debug")
         place.parent.mkdir(parents=True)
         shutil.copy(debug, place)
-        told = self.symbolize("-o", self.dir / "a.trc", "--debug-dir", root, trace)
-        self.assertEqual(told["named"], len(addresses), told)
+        reply = self.symbolize("-o", self.dir / "a.trc", "--debug-dir", root, trace)
+        self.assertEqual(reply["named"], len(addresses), reply)
         tool("objcopy", "--add-gnu-debuglink=release.debug", path, cwd=self.dir)
         self.assertEqual(self.symbolize("-o", self.dir / "b.trc", trace)["named"], len(addresses))
 
@@ -419,8 +419,8 @@ class Elsewhere(Case):
             self.kymo("symbolize", "-f", "-o", self.dir / "out.trc", trace)
         for count in (0, 3, 64, 1000, len(raw) // 2, len(raw) - 1):
             self.path.write_bytes(raw[:count])
-            told = self.symbolize("-f", "-o", self.dir / "out.trc", trace)
-            self.assertEqual(told["addresses"], len(self.addresses))
+            reply = self.symbolize("-f", "-o", self.dir / "out.trc", trace)
+            self.assertEqual(reply["addresses"], len(self.addresses))
 
 
 class Traces(Case):
@@ -441,11 +441,11 @@ class Traces(Case):
         trace = self.trace(self.path, self.addresses)
         self.symbolize(trace)
         self.path.unlink()
-        told = self.symbolize("-o", self.dir / "b.trc", trace)
-        self.assertEqual((told["named"], told["unnamed"]), (0, []))
+        reply = self.symbolize("-o", self.dir / "b.trc", trace)
+        self.assertEqual((reply["named"], reply["unnamed"]), (0, []))
         self.check_inlines(self.dir / "b.trc", self.addresses[0])
 
-    def test_two_libraries_at_one_address_are_told_apart_by_time(self):
+    def test_two_libraries_at_one_address_are_distinguished_by_time(self):
         other = build(self.dir, "-g", name="other",
                       source=SOURCE.replace("outer_work", "other_work"))
         first, second = self.addresses[0], function(other, "other_work")[0]
@@ -474,7 +474,7 @@ class Traces(Case):
         self.assertEqual((self.dir / "a.trc.zst").read_bytes()[:4], b"\x28\xb5\x2f\xfd")
         self.check_inlines(self.dir / "a.trc.zst", self.addresses[0])
 
-    def test_what_cannot_be_named_is_said(self):
+    def test_addresses_without_a_name_are_reported(self):
         trace = trace_maker.Trace()
         trace.stack(5, 0x1234, 0xFFFFFFFF81000010)
         file = trace.save(self.dir / "t.trc")

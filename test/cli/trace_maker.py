@@ -2,7 +2,9 @@
 """Small traces with maps and stacks: what tests of names need, written without any code of src."""
 import struct
 
-TAGS = {"BOOL": 3, "BYTES": 5, "STRING": 4, "STACK": 8, "VARINT": 9, "STRING_MAP": 10, "U32": 13}
+TAGS = {"BOOL": 3, "F64": 2,
+        "BYTES": 5, "STRING": 4, "STACK": 8, "VARINT": 9, "STRING_MAP": 10, "U8": 11,
+        "U32": 13}
 
 
 def leb128(number):
@@ -46,8 +48,10 @@ class Trace:
             kind = kind.rstrip("?")
             if kind == "VARINT":
                 raw += leb128(value)
-            elif kind == "BOOL":
+            elif kind in ("BOOL", "U8"):
                 raw += bytes([value])
+            elif kind == "F64":
+                raw += struct.pack("<d", value)
             elif kind == "U32":
                 raw += struct.pack("<I", value)
             elif kind in ("STRING", "BYTES"):
@@ -74,7 +78,7 @@ class Trace:
                           ("from_ns", "VARINT", from_ns), ("to_ns", "VARINT?", to_ns))
 
     def stack(self, time, *frames):
-        """A type that nobody knows: stacks are named whatever the event."""
+        """An unknown type: stacks are named whatever the event."""
         return self.event("CustomStackEvent", time, ("frames", "STACK", frames))
 
     def crash(self, time, address, stack_at=0, frame=0, registers=(), stack=b""):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Preloaded into kymo: kills it with SIGKILL at the N-th call that changes a disk or the ring,
- * CRASH_AT=N, just before the call, or with CRASH_AFTER just behind it, or with CRASH_TORN=PERCENT
+ * CRASH_AT=N, just before the call, or with CRASH_AFTER just after it, or with CRASH_TORN=PERCENT
  * when so much of what it writes is written, or -BYTES when all but so much is. So a test can go
- * through all of them: what a process leaves behind is what these calls have done. CRASH_GROUP: its
+ * through all of them: what a process leaves is what these calls have done. CRASH_GROUP: its
  * process group dies at once.
  */
 #define _GNU_SOURCE 1

@@ -4,7 +4,7 @@
 
     kill.py [--build DIR] [--kills N] [--seed N] [--only TEXT]
 
-DIR is a build of this tree without sanitizers. A writer counts behind each event in a second shared
+DIR is a build of this tree without sanitizers. A writer counts after each event in a second shared
 file; what is recovered is held against that: published <= recovered <= published + 1 in each
 thread. Output is TAP.
 """
@@ -97,12 +97,12 @@ class Scene:
             raise AssertionError(f"still there: {left}")
         # What held nothing but the beginning of a chunk is gone.
         before = [path for path in before if path.exists()]
-        told = subprocess.run([self.setting.crash / "kill_check", self.witness, *before,
+        reply = subprocess.run([self.setting.crash / "kill_check", self.witness, *before,
                                *traces],
                               capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-        if told.returncode != 0:
-            raise AssertionError(f"{told.stdout}{told.stderr}{done.stdout}")
-        events, ahead = re.search(r"events (\d+) ahead (\d+)", told.stdout).groups()
+        if reply.returncode != 0:
+            raise AssertionError(f"{reply.stdout}{reply.stderr}{done.stdout}")
+        events, ahead = re.search(r"events (\d+) ahead (\d+)", reply.stdout).groups()
         return int(events), int(ahead)
 
 
@@ -133,7 +133,7 @@ def every_published_record_survives_sigkill_at_a_random_moment(setting):
 
 @case
 def and_what_a_linked_program_streamed_is_continued(setting):
-    """What is on disk and what is recovered make all: no hole, no duplicate."""
+    """What is on disk and what is recovered make all: no loss, no duplicate."""
     total = on_disk = empty = 0
     kills = max(setting.kills // 4, 5)
     with Scene(setting) as scene:
@@ -260,9 +260,9 @@ def odd_polls(scene, paths):
     return "; ".join(odd[:5]) or "each begins and ends once"
 
 
-def crash_everywhere(scene, command, prepare, look, calls_max=160):
-    """Kills `command` at each of its calls that change the disk, before and behind it. On a slow
-    machine a stream has any number of segments: those behind calls_max are like the others."""
+def crash_everywhere(scene, command, prepare, check, calls_max=160):
+    """Kills `command` at each of its calls that change the disk, before and after it. On a slow
+    machine a stream has any number of segments: those after calls_max are like the others."""
     kills = 0
     for where in ({}, {"CRASH_AFTER": "1"}):
         for at in (*range(1, calls_max), 1 << 30):
@@ -273,7 +273,7 @@ def crash_everywhere(scene, command, prepare, look, calls_max=160):
                                       CRASH_AT=str(at), **where))
             is_killed = done.returncode == -signal.SIGKILL
             try:
-                look(is_killed)
+                check(is_killed)
             except AssertionError as error:
                 raise AssertionError(f"call {at} {where}: {error}") from error
             if not is_killed:
@@ -289,7 +289,7 @@ def crash_everywhere(scene, command, prepare, look, calls_max=160):
 @case
 def recover_killed_at_any_call_is_made_up_for_by_the_next(setting):
     with Scene(setting) as scene:
-        def look(_):
+        def check(_):
             done = scene.recover()
             if done.returncode != 0:
                 raise AssertionError(done.stderr)
@@ -302,7 +302,7 @@ def recover_killed_at_any_call_is_made_up_for_by_the_next(setting):
                 raise AssertionError("the ring is still there")
 
         command = [setting.kymo, "recover", "--ring-dir", scene.rings, "-o", scene.out]
-        kills = crash_everywhere(scene, lambda: command, lambda: dead_ring(scene), look)
+        kills = crash_everywhere(scene, lambda: command, lambda: dead_ring(scene), check)
     return f"{kills} kills"
 
 
@@ -316,7 +316,7 @@ def dump_killed_at_any_call_leaves_a_whole_file_or_none(setting):
             for path in scene.out.iterdir():
                 path.unlink()
 
-        def look(is_killed):
+        def check(is_killed):
             if target.exists() and polls(scene, target) != 3000:
                 raise AssertionError("a file that is not whole")
             if not is_killed and not target.exists():
@@ -325,13 +325,13 @@ def dump_killed_at_any_call_leaves_a_whole_file_or_none(setting):
                 raise AssertionError("the ring is gone")
 
         kills = crash_everywhere(scene, lambda: [setting.kymo, "dump", "--ring-dir", scene.rings,
-                                                 "victim", "-o", target], prepare, look)
+                                                 "victim", "-o", target], prepare, check)
     return f"{kills} kills"
 
 
 @case
 def run_killed_at_any_call_of_a_rotation_loses_nothing(setting):
-    """The program goes on into its ring and ends; what is on disk and recovered makes all."""
+    """The program continues into its ring and ends; what is on disk and recovered makes all."""
     kills = 0
     with Scene(setting) as scene:
         def prepare():
@@ -343,7 +343,7 @@ def run_killed_at_any_call_of_a_rotation_loses_nothing(setting):
             return [setting.kymo, "run", "-q", "--ring-dir", scene.rings, "-o", scene.out / "t",
                     "--rotate-interval", "20ms", "--", setting.run_host, "0", "paced=30000"]
 
-        def look(is_killed):
+        def check(is_killed):
             deadline = time.monotonic() + DEADLINE_S
             while is_killed and any_alive(setting, scene) and time.monotonic() < deadline:
                 time.sleep(0.005)
@@ -358,7 +358,7 @@ def run_killed_at_any_call_of_a_rotation_loses_nothing(setting):
                 raise AssertionError(f"{got} polls of 30000: {odd_polls(scene, found)}: "
                                      f"{done.stdout}")
 
-        kills = crash_everywhere(scene, command, prepare, look)
+        kills = crash_everywhere(scene, command, prepare, check)
     return f"{kills} kills"
 
 
@@ -388,7 +388,7 @@ def kill_group_at(scene, at, seed, **where):
 
 @case
 def all_killed_at_any_call_of_a_stream_leave_every_record_once(setting):
-    """What kymo leaves behind when it dies is what its calls have done: before each of them, behind
+    """What kymo leaves when it dies is what its calls have done: before each of them, after
     it, and in the middle of what it writes, to the trace as to the ring."""
     kills = total = segments = 0
     with Scene(setting) as scene:

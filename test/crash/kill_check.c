@@ -55,7 +55,7 @@ static void on_task(struct check *check, uint64_t task, uint32_t kind)
 	uint32_t slot = (uint32_t)(task >> 16) - 1u;
 
 	if (slot >= KILL_SLOTS)
-		report(check, slot, "a task that nobody recorded");
+		report(check, slot, "a task that was not recorded");
 	else if (check->next[slot] % 3 != kind || task != kill_task_of(slot, check->next[slot]))
 		report(check, slot, "another event");
 	else
@@ -86,12 +86,12 @@ static void on_end(struct check *check, const struct ky_event *event)
 	uint32_t slot = worker < WORKERS ? check->slot_of[worker] - 1u : UINT32_MAX;
 
 	if (slot >= KILL_SLOTS || check->next[slot] % 3 != 2)
-		report(check, slot, "the end of a poll that nobody began");
+		report(check, slot, "the end of a poll without a begin");
 	else
 		check->next[slot]++;
 }
 
-/* A trace goes on with a poll that an earlier one began. */
+/* A trace continues with a poll that an earlier one began. */
 static void on_open_poll(struct check *check, const struct ky_event *event)
 {
 	uint64_t worker = number(event, KY_F_OPEN_POLL_worker_id);

@@ -8,7 +8,7 @@
  * records no faster than that can follow. WITNESS is a file of struct kill_witness.
  * With KILL_AT=POINT and KILL_NTH=N (built with KY_TESTPOINTS) it kills itself when it comes to
  * that point for the N-th time; with KILL_LATER_US the thread stands still there for so long
- * before, and the others go on.
+ * before, and the others continue.
  */
 #include <fcntl.h>
 #include <kymo/kymo.h>

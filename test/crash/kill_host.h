@@ -12,7 +12,7 @@
 #define KILL_SLOTS 200u
 
 struct kill_slot {
-	_Alignas(64) _Atomic uint64_t published; /* raised behind each event */
+	_Alignas(64) _Atomic uint64_t published; /* raised after each event */
 };
 
 struct kill_witness {

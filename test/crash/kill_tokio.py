@@ -75,7 +75,7 @@ class Scene:
                     yield thread, struct.unpack_from(f"<{count}Q", image, at + 16)
 
     def recovered(self):
-        """The same, as the traces tell it."""
+        """The same, as the traces have it."""
         traces = [path for path in sorted(self.out.rglob("*.trc*"), key=lambda path: path.name)
                   if path.stat().st_size]
         if not traces:
@@ -98,8 +98,8 @@ class Scene:
         return found
 
     def explanation(self):
-        """What would explain a shortfall: losses that are told, polls told as another kind of
-        event, bytes that could not be read."""
+        """What would explain a shortfall: losses that are reported, polls reported as another kind
+        of event, bytes that could not be read."""
         info = json.loads(self.run("info", "--json", *self.traces).stdout or "{}")
         counts = {entry["name"]: entry["count"] for entry in info.get("types", [])}
         return (f"nested {counts.get('NestedPollStartEvent', 0)}; losses "
@@ -167,7 +167,7 @@ def reap(run):
 
 
 def alone(scene, wait):
-    """Nobody watches; what is left is recovered."""
+    """No kymo watches; what is left is recovered."""
     victim = subprocess.Popen([scene.program, str(scene.witness)], env={
         **os.environ, "LD_PRELOAD": scene.preload, "KYMO_SESSION": "77",
         "KYMO_RING_DIR": str(scene.rings), "KYMO_RING_BYTES": str(256 << 20)})
@@ -203,7 +203,7 @@ def kill_both(scene, mode, wait, *words):
     os.kill(run.pid, signal.SIGKILL)
     os.kill(child, signal.SIGKILL)
     reap(run)
-    while is_running(child):  # its own parent is gone: somebody else reaps it
+    while is_running(child):  # its own parent is gone: another process reaps it
         time.sleep(0.001)
     scene.recover()
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """run.py - our traces in dial9's readers, dial9's traces in ours. Prints TAP.
 
-Three readers look at the same bytes: `kymo`, the decoder of the crate dial9-trace-format (through
+Three readers decode the same bytes: `kymo`, the decoder of the crate dial9-trace-format (through
 dial9-dump), and the viewer's parser from the crate dial9-viewer, which cargo downloads and which is
 never part of this tree. The crate's counts and values are the reference.
 """
@@ -149,7 +149,7 @@ class Interop(unittest.TestCase):
                          f"only the crate: {list(missing)[:3]}\nonly kymo: {list(extra)[:3]}")
 
     def store(self, name, raw, container):
-        """Writes raw bytes in a container, under a name that tells nothing."""
+        """Writes raw bytes in a container, under a name without an extension."""
         path = self.scratch / name
         if container == "gzip":
             path.write_bytes(gzip.compress(raw, 1, mtime=0))

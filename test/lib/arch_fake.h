@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* arch_fake.h - a "processor" whose counter is CLOCK_MONOTONIC plus an offset that tests move, or,
- * once test_ticks_steps is not 0, that word plus 100 at each look. From test_ticks_end on, a moment
- * of CLOCK_MONOTONIC, it stands still. */
+/* arch_fake.h - a "CPU" whose counter is CLOCK_MONOTONIC plus an offset that tests move, or,
+ * once test_ticks_steps is not 0, that word plus 100 at each reading. From test_ticks_end on, a
+ * moment of CLOCK_MONOTONIC, it stands still. */
 #ifndef KY_TEST_ARCH_FAKE_H
 #define KY_TEST_ARCH_FAKE_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* burn.h - uses a processor for as long as a clock that samples can see.
+/* burn.h - uses a CPU for as long as a clock that samples can see.
  *
  * A machine that is held up as a whole, as virtual ones are, has its time counted as the thread's,
  * or not, as its kernel likes; and no timer of a sampler goes off in it more than once. So what
- * passes while nothing could be looked at is left out and counted: of it there is one sample each
+ * passes while nothing could be read is left out and counted: of it there is one sample each
  * at most.
  */
 #ifndef KY_TEST_BURN_H

@@ -27,7 +27,7 @@ static inline void cut_open(struct cut_case *c, uint32_t slots)
 					     .anchor_ctx = &c->ring,
 					     .chunk = test_sink_chunk,
 					     .chunk_ctx = &c->sink,
-					     .host = "box",
+					     .hostname = "box",
 					     .source = "test"};
 }
 
@@ -46,6 +46,19 @@ static inline void cut_take(struct cut_case *c, uint64_t now_ns)
 	c->ring.now_ns = now_ns;
 	assert_int_equal(ky_cut(&c->options, &c->report), 0);
 	test_sink_decode(&c->sink);
+}
+
+/* One every 10 us, each of 5 us. Returns the time after the last. */
+static inline uint64_t cut_polls(struct test_writer *w, struct test_ring *ring, uint64_t ns,
+				 uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		ring->now_ns = ns; /* sub-buffers carry the clock of their claim */
+		test_poll(w, ns, 1 + i % 50, 0);
+		test_poll_end(w, ns + 5000, 0);
+		ns += 10000;
+	}
+	return ns;
 }
 
 static inline void cut_close(struct cut_case *c)

@@ -31,7 +31,7 @@ static inline void case_open(struct drain_case *c, uint32_t slots)
 					       .anchor_ctx = &c->ring,
 					       .chunk = test_sink_chunk,
 					       .chunk_ctx = &c->sink,
-					       .host = "box",
+					       .hostname = "box",
 					       .source = "test"};
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* event_case.h - a small trace of odd events: every type of value, containers inside containers,
- * undefined pool ids, annotations nobody knows, an event without a time.
+ * undefined pool ids, unknown annotations, an event without a time.
  */
 #ifndef KY_TEST_EVENT_CASE_H
 #define KY_TEST_EVENT_CASE_H

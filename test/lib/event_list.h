@@ -10,7 +10,7 @@
 #include <wire/chunk.h>
 #include <wire/trc.h>
 
-#define TEST_FIELDS_MAX 20u
+#define TEST_FIELDS_MAX 32
 
 struct test_event {
 	uint32_t event; /* KY_EV_ */
@@ -21,7 +21,7 @@ struct test_event {
 	size_t text_bytes[TEST_FIELDS_MAX];
 	uint32_t frame_count[TEST_FIELDS_MAX]; /* of a stack, and its first frame */
 	uint64_t leaf[TEST_FIELDS_MAX];
-	uint64_t chunk; /* the how-manieth stream header it stands behind, from 0 */
+	uint64_t chunk; /* number of the stream header before it, from 0 */
 };
 
 struct test_chunk {

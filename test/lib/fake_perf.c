@@ -216,7 +216,7 @@ static uint64_t who(uint32_t pid, uint32_t tid)
 	return pid | (uint64_t)tid << 32;
 }
 
-/* The event that tells of switches, or of faults, on that CPU. */
+/* The event that reports switches, or of faults, on that CPU. */
 static struct fake_perf_event *switches_on(int cpu, bool is_switch)
 {
 	for (uint32_t i = 0; i < FAKE_PERF_EVENTS; i++) {
@@ -336,7 +336,7 @@ static void answer_traces(uint32_t tid)
 	}
 }
 
-/* ns: it slept; 0: an event was let go on. */
+/* ns: it slept; 0: an event was enabled again. */
 static void answer(uint64_t ns)
 {
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);

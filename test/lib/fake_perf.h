@@ -3,7 +3,7 @@
  * writes the records, byte for byte as the kernel does, into rings of memory.
  *
  * As the kernel does: an event that is paused records nothing; a record goes to the ring of the
- * event that output is set to; one without room is counted, and the count is told by a LOST record
+ * event that output is set to; one without room is counted, and a LOST record has the count
  * as soon as there is room; no ring is larger than may be locked.
  * An event of the caller itself (tid 0 or its own) answers the tests at opening, unless is_silent.
  * Threads: owner.
@@ -33,7 +33,7 @@ struct fake_perf_event {
 	uint64_t words[2];                 /* as read: count, lost */
 	struct perf_event_mmap_page *page; /* NULL: none */
 	size_t ring_bytes;
-	uint64_t unreported; /* lost, and not told yet */
+	uint64_t unreported; /* lost, and not reported yet */
 };
 
 extern struct fake_perf {

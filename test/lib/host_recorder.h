@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* host_recorder.h - for programs that tests run under `kymo run`: a recorder that somebody else
- * drains, as large as KYMO_RING_BYTES says, and polls of one name. Include it in one file only.
+/* host_recorder.h - for programs that tests run under `kymo run`: a recorder that another
+ * process drains, as large as KYMO_RING_BYTES says, and polls of one name. Include it in one file
+ * only.
  */
 #ifndef KY_TEST_HOST_RECORDER_H
 #define KY_TEST_HOST_RECORDER_H

@@ -29,7 +29,7 @@ static inline uint64_t test_wakeups(void)
 }
 
 /* A whole step of the library's thread that begins after this call is over. The thread makes dumps
- * last in a step, each rings its bell, and it counts a wake-up between two steps. Returns false
+ * last in a step, each wakes it, and it counts a wake-up between two steps. Returns false
  * where that does not come: there is no such thread. */
 static inline bool test_wait_for_step(void)
 {
@@ -41,7 +41,7 @@ static inline bool test_wait_for_step(void)
 	options.flags = KYMO_DUMP_WAIT;
 	while (test_wakeups() == before && tries--) {
 		(void)kymo_recorder_dump(&options, NULL);
-		usleep(1000); /* else its step may go on with the next one for ever */
+		usleep(1000); /* else its step may take the next one for ever */
 	}
 	return test_wakeups() != before && kymo_recorder_dump(&options, NULL) == 0;
 }

@@ -48,7 +48,7 @@ static void save(const char *directory, const char *name, uint8_t how, const str
 
 static void small_directory(struct test_ring *ring)
 {
-	/* A seed of 300 KiB teaches a fuzzer nothing: the slots move up behind a directory of
+	/* A seed of 300 KiB teaches a fuzzer nothing: the sub-buffers move up after a directory of
 	 * 8 KiB. */
 	size_t slots = ring->image_bytes - ring->header->slots_offset;
 	size_t front = ring->header->directory_offset + 8192;

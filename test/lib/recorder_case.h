@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* recorder_case.h - a recorder with its ring in a directory of the test's own, and a look into
+/* recorder_case.h - a recorder with its ring in a directory of the test's own, and a view into
  * it. */
 #ifndef KY_TEST_RECORDER_CASE_H
 #define KY_TEST_RECORDER_CASE_H

@@ -25,8 +25,8 @@ struct ky_sample_ring test_ring_samples(struct test_ring *ring, uint32_t which)
 	struct ky_sample_ring out = {.head = &head->classes[which]};
 	uint64_t offset;
 
-	out.slot_count = ky_sample_range(ring->header->sample_bytes, which, &offset);
-	out.slots = area + offset;
+	out.cell_count = ky_sample_range(ring->header->sample_bytes, which, &offset);
+	out.cells = area + offset;
 	atomic_fetch_or(&ring->header->sample_classes, 1u << which);
 	return out;
 }

@@ -50,7 +50,7 @@ void test_ring_close(struct test_ring *ring);
 int test_ring_anchor(void *ctx, struct ky_clock_anchor *out); /* ctx: the ring */
 struct ky_sub_buffer *test_ring_slot(const struct test_ring *ring, uint32_t slot);
 
-/* The class's slots, as a sampler that has begun has them. */
+/* The class's cells, as a sampler that has begun has them. */
 struct ky_sample_ring test_ring_samples(struct test_ring *ring, uint32_t which);
 
 /* Raw directory entry; returns its offset in the directory. */

@@ -42,14 +42,12 @@ static uint8_t *allocs(struct test_ring *ring)
 	return ring->image + ring->header->alloc_offset;
 }
 
-struct ky_place_slot *test_place_slot(struct test_ring *ring, uint32_t slot)
+struct kymo_place_row *test_place_row(struct test_ring *ring, uint32_t slot)
 {
-	return (struct ky_place_slot *)(void *)(places(ring) + KY_PLACE_SLOTS_OFFSET) + slot;
-}
+	struct kymo_place_set *sets = (struct kymo_place_set *)(void *)(places(ring) +
+									KY_PLACE_SETS_OFFSET);
 
-struct kymo_place_set *test_place_set(struct test_ring *ring, uint32_t set)
-{
-	return (struct kymo_place_set *)(void *)(places(ring) + KY_PLACE_SETS_OFFSET) + set;
+	return &sets[slot / KYMO_PLACE_WAYS].ways[slot % KYMO_PLACE_WAYS];
 }
 
 static void put_stack(uint8_t *stacks, uint8_t *units, uint32_t number, uint32_t unit,
@@ -83,39 +81,45 @@ uint32_t test_alloc_stack(struct test_ring *ring, uint32_t number, uint32_t unit
 	return number;
 }
 
-struct ky_place_slot *test_place(struct test_ring *ring, uint32_t slot, uint64_t task,
-				 uint32_t name, uint64_t ns, uint32_t stack)
+void test_points(struct test_ring *ring, uint32_t number, uint64_t word)
 {
-	struct kymo_place_set *set = test_place_set(ring, slot / KYMO_PLACE_WAYS);
-	struct ky_place_slot *out = test_place_slot(ring, slot);
+	uint64_t *table = (uint64_t *)(void *)(places(ring) + KY_PLACE_POINTS_OFFSET);
 
-	set->tasks[slot % KYMO_PLACE_WAYS] = task;
-	atomic_store(&out->one_in, 1);
-	atomic_store(&out->task_word, kymo_task_word(task, name));
-	atomic_store(&out->since_ticks, test_ticks(ns));
-	atomic_store(&out->taken_ticks, test_ticks(ns));
-	atomic_store(&out->stacks, stack | UINT64_C(0xffffffff0000));
-	return out;
+	table[number] = word | KY_PLACE_IS_WORD;
 }
 
-void test_place_polled(struct test_ring *ring, uint64_t task, uint64_t ns)
+static uint64_t low_word(uint64_t ns, uint32_t low)
 {
-	uint32_t hash = kymo_place_hash(task);
-	uint64_t word = test_ticks(ns) >> KYMO_PLACE_TICKS_SHIFT << KYMO_PLACE_TAG_BITS;
-
-	test_place_set(ring, KYMO_PLACE_SET_OF(hash))->polled[KYMO_PLACE_WAY_OF(hash)] =
-		word | KYMO_PLACE_TAG_OF(hash);
+	return test_ticks(ns) >> KYMO_PLACE_TICKS_SHIFT << KYMO_PLACE_LOW_BITS | low;
 }
 
-struct ky_alloc_slot *test_alloc(struct test_ring *ring, uint32_t slot, uint64_t address,
-				 uint64_t bytes, uint64_t ns, uint32_t stack)
+struct kymo_place_row *test_place(struct test_ring *ring, uint32_t slot, uint64_t task,
+				  uint32_t name, uint64_t ns, uint32_t points)
 {
-	struct ky_alloc_slot *out = (struct ky_alloc_slot *)(void *)(allocs(ring) +
-								     KY_ALLOC_SLOTS_OFFSET) +
-				    slot;
+	struct kymo_place_row *row = test_place_row(ring, slot);
+
+	row->task = task;
+	row->polled = low_word(ns, points);
+	row->since = name;
+	return row;
+}
+
+void test_place_since(struct test_ring *ring, uint32_t slot, uint64_t ns)
+{
+	struct kymo_place_row *row = test_place_row(ring, slot);
+
+	row->since = low_word(ns, (uint32_t)(row->since & KYMO_PLACE_LOW_MASK));
+}
+
+struct ky_alloc_entry *test_alloc(struct test_ring *ring, uint32_t entry, uint64_t address,
+				  uint64_t bytes, uint64_t ns, uint32_t stack)
+{
+	struct ky_alloc_entry *out = (struct ky_alloc_entry *)(void *)(allocs(ring) +
+								       KY_ALLOC_ENTRIES_OFFSET) +
+				     entry;
 	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)(allocs(ring) +
 							      KY_ALLOC_WORDS_OFFSET) +
-				 slot;
+				 entry;
 
 	atomic_store(&out->stamp, test_ticks(ns));
 	atomic_store(&out->bytes, bytes);

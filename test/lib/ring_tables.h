@@ -13,8 +13,7 @@
 /* Adds both to an image that was just opened; they count as ready. */
 void test_ring_add_tables(struct test_ring *ring);
 
-struct ky_place_slot *test_place_slot(struct test_ring *ring, uint32_t slot);
-struct kymo_place_set *test_place_set(struct test_ring *ring, uint32_t set);
+struct kymo_place_row *test_place_row(struct test_ring *ring, uint32_t slot);
 
 /* A stack of `count` frames, leaf, leaf + 1, .., at this unit. Returns its number. */
 uint32_t test_place_stack(struct test_ring *ring, uint32_t number, uint32_t unit, uint64_t leaf,
@@ -22,14 +21,18 @@ uint32_t test_place_stack(struct test_ring *ring, uint32_t number, uint32_t unit
 uint32_t test_alloc_stack(struct test_ring *ring, uint32_t number, uint32_t unit, uint64_t leaf,
 			  uint32_t count);
 
-/* A task waits: at one stack, since and taken at a moment. Whatever else it has is the caller's. */
-struct ky_place_slot *test_place(struct test_ring *ring, uint32_t slot, uint64_t task,
-				 uint32_t name, uint64_t ns, uint32_t stack);
-/* Its last poll ended then. */
-void test_place_polled(struct test_ring *ring, uint64_t task, uint64_t ns);
+/* Points by their number. */
+#define TEST_POINTS(a, b, c) ((uint64_t)(a) | (uint64_t)(b) << 16 | (uint64_t)(c) << 32)
+void test_points(struct test_ring *ring, uint32_t number, uint64_t word);
+
+/* A task waits at these points, since the end of a poll. */
+struct kymo_place_row *test_place(struct test_ring *ring, uint32_t slot, uint64_t task,
+				  uint32_t name, uint64_t ns, uint32_t points);
+/* Its older points were cloned then. */
+void test_place_since(struct test_ring *ring, uint32_t slot, uint64_t ns);
 
 /* A live allocation of the thread 501, made then. */
-struct ky_alloc_slot *test_alloc(struct test_ring *ring, uint32_t slot, uint64_t address,
-				 uint64_t bytes, uint64_t ns, uint32_t stack);
+struct ky_alloc_entry *test_alloc(struct test_ring *ring, uint32_t entry, uint64_t address,
+				  uint64_t bytes, uint64_t ns, uint32_t stack);
 
 #endif

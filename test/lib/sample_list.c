@@ -8,19 +8,19 @@
 void sample_list_open(struct sample_list *list)
 {
 	memset(list, 0, sizeof(*list));
-	list->slots = calloc(SAMPLE_LIST_SLOTS, KY_SAMPLE_SLOT_BYTES);
-	assert_non_null(list->slots);
-	list->ring = (struct ky_sample_ring){&list->head, list->slots, SAMPLE_LIST_SLOTS};
+	list->cells = calloc(SAMPLE_LIST_CELLS, KY_SAMPLE_CELL_BYTES);
+	assert_non_null(list->cells);
+	list->ring = (struct ky_sample_ring){&list->head, list->cells, SAMPLE_LIST_CELLS};
 }
 
 void sample_list_close(struct sample_list *list)
 {
-	free(list->slots);
+	free(list->cells);
 }
 
-static const uint8_t *slot_at(const struct sample_list *list, uint64_t claim)
+static const uint8_t *cell_at(const struct sample_list *list, uint64_t claim)
 {
-	return list->slots + claim % SAMPLE_LIST_SLOTS * KY_SAMPLE_SLOT_BYTES;
+	return list->cells + claim % SAMPLE_LIST_CELLS * KY_SAMPLE_CELL_BYTES;
 }
 
 static uint64_t unpack(const uint8_t *at)
@@ -31,15 +31,15 @@ static uint64_t unpack(const uint8_t *at)
 	return (uint64_t)((int64_t)(frame << 16) >> 16);
 }
 
-/* In the sample's first slot, or in one of those after it. */
-static const uint8_t *frame_at(const struct sample_list *list, const struct ky_sample_slot *slot,
+/* In the sample's first cell, or in one of those after it. */
+static const uint8_t *frame_at(const struct sample_list *list, const struct ky_sample_cell *cell,
 			       uint32_t i)
 {
 	uint32_t later = i - KY_SAMPLE_FRAMES_FIRST;
 
 	if (i < KY_SAMPLE_FRAMES_FIRST)
-		return slot->frames + i * KY_SAMPLE_FRAME_BYTES;
-	return slot_at(list, list->claim + 1 + later / KY_SAMPLE_FRAMES_MORE) +
+		return cell->frames + i * KY_SAMPLE_FRAME_BYTES;
+	return cell_at(list, list->claim + 1 + later / KY_SAMPLE_FRAMES_MORE) +
 	       offsetof(struct ky_sample_more, frames) +
 	       later % KY_SAMPLE_FRAMES_MORE * KY_SAMPLE_FRAME_BYTES;
 }
@@ -47,28 +47,28 @@ static const uint8_t *frame_at(const struct sample_list *list, const struct ky_s
 bool sample_list_next(struct sample_list *list, struct listed_sample *out)
 {
 	uint64_t end = KY_SAMPLE_CLAIM(atomic_load(&list->head.claim_index));
-	const struct ky_sample_slot *slot;
+	const struct ky_sample_cell *cell;
 
 	if (list->claim == end)
 		return false;
-	slot = (const void *)slot_at(list, list->claim);
-	assert_int_equal(slot->serial, (list->claim + 1) * 2);
-	assert_int_equal(slot->part, 0);
-	out->sample = (struct ky_sample){.kind = slot->kind,
-					 .flags = slot->flags,
-					 .cpu = slot->cpu,
-					 .syscall = slot->syscall,
-					 .tid = slot->tid,
-					 .stamp = slot->stamp,
-					 .value = slot->value,
-					 .more = slot->more,
-					 .other = slot->other,
-					 .task = slot->task,
-					 .weight = slot->weight,
+	cell = (const void *)cell_at(list, list->claim);
+	assert_int_equal(cell->serial, (list->claim + 1) * 2);
+	assert_int_equal(cell->part, 0);
+	out->sample = (struct ky_sample){.kind = cell->kind,
+					 .flags = cell->flags,
+					 .cpu = cell->cpu,
+					 .syscall = cell->syscall,
+					 .tid = cell->tid,
+					 .stamp = cell->stamp,
+					 .value = cell->value,
+					 .more = cell->more,
+					 .other = cell->other,
+					 .task = cell->task,
+					 .weight = cell->weight,
 					 .frames = out->frames,
-					 .frame_count = slot->frame_count};
-	for (uint32_t i = 0; i < slot->frame_count; i++)
-		out->frames[i] = unpack(frame_at(list, slot, i));
-	list->claim += slot->parts;
+					 .frame_count = cell->frame_count};
+	for (uint32_t i = 0; i < cell->frame_count; i++)
+		out->frames[i] = unpack(frame_at(list, cell, i));
+	list->claim += cell->parts;
 	return true;
 }

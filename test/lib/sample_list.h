@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* sample_list.h - the slots of one class in memory of the test's own, and what a sampler has put
+/* sample_list.h - the cells of one class in memory of the test's own, and what a sampler has put
  * there, in the order of its claims.
  */
 #ifndef KY_TEST_SAMPLE_LIST_H
@@ -7,11 +7,11 @@
 
 #include <wire/sample_area.h>
 
-#define SAMPLE_LIST_SLOTS 8192u
+#define SAMPLE_LIST_CELLS 8192u
 
 struct sample_list {
 	struct ky_sample_class_head head;
-	uint8_t *slots;
+	uint8_t *cells;
 	struct ky_sample_ring ring;
 	uint64_t claim; /* what is read next */
 };

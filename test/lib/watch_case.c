@@ -6,7 +6,7 @@
 struct watch_case watch;
 struct test_writer writer;
 
-/* The builder has no side area: it goes behind the slots, on a line of its own. */
+/* The builder has no side area: it follows the sub-buffers, on a cache line of its own. */
 void watch_case_open(struct watch_case *c, uint32_t slot_count)
 {
 	struct test_ring *ring = &c->ring;
@@ -92,7 +92,7 @@ static void step(struct watch_case *c)
 {
 	uint64_t wait = ky_watchdog_step(c->watchdog, c->sums.is_known ? &c->sums : NULL);
 
-	/* Never more than 20 looks a second. */
+	/* Never more than 20 checks a second. */
 	if (wait != UINT64_MAX)
 		assert_true(wait >= KY_CHECK_INTERVAL_NS);
 	c->due_ns = wait == UINT64_MAX ? UINT64_MAX : c->ring.now_ns + wait;

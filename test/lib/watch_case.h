@@ -32,7 +32,7 @@ struct watch_case {
 	size_t rule_count;
 	struct ky_watchdog_options options;
 	struct ky_watchdog *watchdog;
-	struct ky_event_sums sums; /* told at each step while is_known */
+	struct ky_event_sums sums; /* passed to each step while is_known */
 	uint64_t due_ns;           /* when it asked to be called */
 	uint64_t side_bytes;
 	struct watch_fired fired[WATCH_FIRED_MAX];
@@ -51,7 +51,7 @@ void watch_case_arm(struct watch_case *c, const char *rules);
 
 /* Lets the time pass up to ns, calling the watchdog exactly when it asks. */
 void watch_case_until(struct watch_case *c, uint64_t ns);
-/* The same, but nobody calls it in between. */
+/* The same, without a call in between. */
 void watch_case_sleep(struct watch_case *c, uint64_t ns);
 
 extern struct watch_case watch;

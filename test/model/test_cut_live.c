@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Cuts of a ring while threads write to it as fast as they can. Each thread numbers its polls, and
  * says in a word of its own how far it got: everything said before a cut begins must be in it, in
- * one piece, or be told as lost with the exact count. */
+ * one piece, or be reported as lost with the exact count. */
 #include "../lib/cmocka_all.h"
 #include "../lib/event_list.h"
 #include "../lib/recorder_case.h"
@@ -28,7 +28,7 @@ struct writer {
 
 static struct writer writers[WRITERS];
 static _Atomic bool is_over;
-static _Atomic bool is_reading; /* at what was cut: they would only take the processor away */
+static _Atomic bool is_reading; /* at what was cut: they would only take the CPU away */
 
 static void *write_polls(void *ctx)
 {
@@ -89,8 +89,8 @@ static int by_number(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* A writer that slept for a lap of the ring between closing one sub-buffer and its first record in
- * the next has nothing in the ring: at most one of them, and which one is not known. */
+/* A writer that slept for a round of the ring between closing one sub-buffer and its first record
+ * in the next has nothing in the ring: at most one of them, and which one is not known. */
 static bool has_reached(const uint64_t *reached, uint32_t present, const uint64_t *witness)
 {
 	for (uint32_t absent = 0; absent <= WRITERS; absent++) {
@@ -152,7 +152,7 @@ static void let_write(void)
 static void cut__of_a_ring_under_load_holds_all_that_was_published(void **state)
 {
 	static struct ky_cut_report report;
-	struct ky_cut_options options = {.host = "box"};
+	struct ky_cut_options options = {.hostname = "box"};
 	struct test_recorder test;
 	uint64_t witness[WRITERS];
 	uint32_t whole_count = 0;

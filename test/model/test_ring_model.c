@@ -157,7 +157,7 @@ static uint64_t claims(void)
 	return status.sub_buffers_claimed;
 }
 
-/* A worker's first event registers it; whether it went on in a parked sub-buffer shows in the
+/* A worker's first event registers it; whether it continued in a parked sub-buffer shows in the
  * hand. */
 static void register_worker(struct worker *worker, uint64_t claims_before)
 {

@@ -280,7 +280,7 @@ static int run_dlopen(const char *library, uint64_t times, const char *path)
 		if (i + 1 < times)
 			dlclose(handle);
 	}
-	usleep(1500000); /* with the library loaded, whoever looks from outside sees it */
+	usleep(1500000); /* with the library loaded, an external reader sees it */
 	end_threads();
 	pthread_join(thread, NULL);
 	return say_polls(*polls);

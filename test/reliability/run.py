@@ -109,7 +109,7 @@ class Place:
                               env=dict(os.environ, **(environment or {})))
 
     def runs(self):
-        return sorted(path.parent for path in self.traces.glob("*/*/.kymo-run"))
+        return sorted(path.parent for path in self.traces.glob("*/20*/.kymo-run"))
 
     def info(self, path=None):
         done = subprocess.run([self.kymo, "info", "--json", path or self.traces], check=True,
@@ -300,7 +300,7 @@ def full_shared_memory_and_killed(place):
     ended_well(done, 128 + signal.SIGKILL)
     nothing_lost(done)
     polls, = struct.unpack("<Q", witness.read_bytes())
-    # Up to its last moment, not up to our last look: it counts behind each ten.
+    # Up to its last moment, not up to the last check: it counts after each ten.
     got = place.counts()["PollStartEvent"]
     check(0 < polls <= got <= polls + 10, f"{got} polls, it had counted {polls}")
 
@@ -366,7 +366,7 @@ def fake_monotonic_clock(place):
 
 @case
 def other_preloads(place):
-    """jemalloc and faketime before and behind us: kept in order, Tokio recorded"""
+    """jemalloc and faketime before and after kymo: kept in order, Tokio recorded"""
     jemalloc = find_library("libjemalloc.so.2")
     faketime = find_library("faketime/libfaketimeMT.so.1")
     show = place.run("sh", "-c", 'echo "$LD_PRELOAD"',
@@ -452,7 +452,7 @@ def no_task_at_all(place):
     done = place.run(place.program("confined"), "root", "/does/not/exist")
     ended_well(done, 77)
     check("recorded nothing" in done.stderr, done.stderr)
-    equal((place.runs(), list(place.rings.iterdir())), ([], []), "left behind")
+    equal((place.runs(), list(place.rings.iterdir())), ([], []), "left")
 
 
 @case

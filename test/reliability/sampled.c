@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Programs that are hard on whoever samples their stacks, through the C API.
+/* Programs that are hard on a sampler of their stacks, through the C API.
  *
  *   reliability_sampled heap MS         two threads in malloc, realloc and free
  *   reliability_sampled clock MS        two threads in the vDSO
@@ -12,12 +12,12 @@
  *   reliability_sampled bare MS         assembly without unwind data that calls back
  *   reliability_sampled undumpable MS   makes itself undumpable first
  *   reliability_sampled cancel MS       computes while it is cancelled, and is at a place that asks
- *                                       for it only behind that
+ *                                       for it only after that
  *   reliability_sampled jit MS          code made at run time, in /tmp/perf-PID.map, calls its like
  *   reliability_sampled blocked MS      two threads that block all signals
  *   reliability_sampled burn MS
  *
- * MS: of processor time. On standard output: one JSON line of what was done.
+ * MS: of CPU time. On standard output: one JSON line of what was done.
  */
 #include <dlfcn.h>
 #include <kymo/kymo.h>
@@ -64,7 +64,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Nanoseconds of this thread's processor from the first call on. */
+/* Nanoseconds of this thread's CPU time from the first call on. */
 static bool goes_on(uint64_t *until_ns, uint64_t ms)
 {
 	uint64_t now_ns = cpu_ns();
@@ -221,7 +221,7 @@ KEPT static uint64_t overflow(uint64_t depth)
 	return depth < UINT64_MAX ? overflow(depth + 1) + room[0] : 0;
 }
 
-/* With a page below it that nobody may touch. */
+/* With a page below it that may not be touched. */
 static void *set_signal_stack(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -308,7 +308,7 @@ static int burn_on_small_stacks(uint64_t ms)
 
 /* ---- code without unwind data ---- */
 
-/* Calls back with a stack pointer that nothing tells of, and no frame pointer. */
+/* Calls back with a stack pointer without unwind data, and no frame pointer. */
 void reliability_bare(void (*work)(uint32_t), uint32_t count);
 #if defined(__x86_64__)
 __asm__(".text\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Programs that are hard on whoever samples their stacks, on each source of samples.
+"""Programs that are hard on a sampler of their stacks, on each source of samples.
 
     sampling.py [--build DIR] [--only TEXT]
 
@@ -40,13 +40,13 @@ def on_each_source(function):
 
 
 def report(place):
-    told = subprocess.run([place.kymo, "report", "--json", place.traces], check=True,
+    reply = subprocess.run([place.kymo, "report", "--json", place.traces], check=True,
                           capture_output=True, text=True)
-    return json.loads(told.stdout)["profile"]
+    return json.loads(reply.stdout)["profile"]
 
 
 def stolen_ms():
-    """What other machines on this one's processors took so far (`steal` of proc_stat(5))."""
+    """What other machines on this one's CPUs took so far (`steal` of proc_stat(5))."""
     ticks = int(pathlib.Path("/proc/stat").read_text().split()[8])
     return ticks * 1000 / os.sysconf("SC_CLK_TCK")
 
@@ -96,7 +96,7 @@ def burnt(profile, least_ms):
 
 @on_each_source
 def in_the_heap(place, source):
-    """two threads in malloc and free: nobody hangs, stacks are whole"""
+    """two threads in malloc and free: no thread hangs, stacks are whole"""
     _, profile = sampled(place, source, "heap", "800")
     burnt(profile, 1600)
     check(functions(profile).get("use_heap", 0) > 0.9, str(profile["cpu"]["functions"][:5]))
@@ -114,7 +114,7 @@ def in_the_vdso(place, source):
 
 @on_each_source
 def in_the_loader(place, source):
-    """one thread opens and closes the library that another one runs: nobody hangs or crashes"""
+    """one thread opens and closes the library that another one runs: no hang, no crash"""
     said, profile = sampled(place, source, "loader",
                             place.build / "test/reliability/reliability_burn_first.so", "600")
     check(said["runs"] > 100, str(said))
@@ -133,7 +133,7 @@ def code_that_takes_turns(place, source):
     total = said["first_ns"] + said["second_ns"]
     for name in ("first", "second"):
         share, truth = shares.get(f"burn_in_the_{name}", 0), said[f"{name}_ns"] / total
-        # That one is gone is noticed within a second, of two of processor time.
+        # That one is gone is noticed within a second, of two of CPU time.
         check(abs(share - truth) < 0.25, f"{name}: {share:.0%} of the samples, truth {truth:.0%}")
 
 
@@ -196,13 +196,13 @@ def small_stacks(place, source):
 
 @on_each_source
 def bare_assembly(place, source):
-    """assembly without unwind data: under its name, and stacks go on behind it"""
+    """assembly without unwind data: under its name, and stacks continue after it"""
     _, profile = sampled(place, source, "bare", "800")
     shares = functions(profile)
     check(shares.get("reliability_bare", 0) > 0.8, str(profile["cpu"]["functions"][:5]))
     # By the frame pointer, which knows nothing of who called it.
-    behind = shares.get("in_two", 0) + shares.get("clone3", 0)
-    check(behind > 0.8, str(profile["cpu"]["functions"][:12]))
+    beyond = shares.get("in_two", 0) + shares.get("clone3", 0)
+    check(beyond > 0.8, str(profile["cpu"]["functions"][:12]))
 
 
 @case

@@ -6,8 +6,8 @@ of it is live?
     allocs.py [--build DIR] [--target DIR]
 
 Runs a program that allocates known amounts in known functions under `kymo run --alloc`: on the C
-library's allocator, under one that is preloaded, and on two that are linked into it, which nobody
-stands in front of and the trace says so. Output is TAP; the estimates are told in comments.
+library's allocator, under one that is preloaded, and on two that are linked into it, which no
+hook covers and the trace says so. Output is TAP; the estimates are in comments.
 """
 import glob
 import json
@@ -95,7 +95,7 @@ def check_truth(tap, way, program):
 
 
 def check_leak(tap, way, program):
-    """The report's first row names whoever leaks, and how it grew."""
+    """The report's first row names what leaks, and how it grew."""
     text = program.report()
     memory = program.memory()
     rows = text[text.index("Memory"):].splitlines()[1:]
@@ -152,10 +152,10 @@ def find_library(pattern):
 def check_linked(tap, options, scratch, folder, name):
     program = Program(options, scratch, folder / name, "--alloc=64K")
     metadata = program.metadata()
-    tap.check(name in metadata.get("alloc.unseen", ""), f"{name}: the trace says who is not seen",
+    tap.check(name in metadata.get("alloc.unseen", ""), f"{name}: the trace says which is not seen",
               str(metadata))
     memory = program.memory()
-    tap.check(sums_of(memory, "known_", "bytes")[0] == 0, f"{name}: and tells none of it")
+    tap.check(sums_of(memory, "known_", "bytes")[0] == 0, f"{name}: and reports none of it")
     text = program.report()
     tap.check(f"{name}: linked into the program" in text, f"{name}: the report says it, too",
               text[-1000:])

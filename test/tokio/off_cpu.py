@@ -5,10 +5,10 @@
     off_cpu.py [--build DIR] [--target DIR]
 
 Runs the program `blocks` under `kymo run`: sleeps, lock waits, blocking reads, calls too short to
-be told and more naps than the budget allows, each in a task of its own that says how long it took.
-Then the program `switched`: a poll beside a rival on the same processor, and one that takes page
+be written and more naps than the budget allows, each in a task of its own that says how long it
+took. Then the program `switched`: a poll beside a rival on the same CPU, and one that takes page
 faults, watched all the time, and then in windows, while other threads switch without end.
-Output is TAP; the estimates are told in comments.
+Output is TAP; the estimates are in comments.
 """
 import json
 import pathlib
@@ -65,19 +65,19 @@ def run(options, folder, scratch, *arguments, program=("blocks",), source=CALL, 
 def check_each(tap, ways, rows, name, expected):
     """Every interval is there, with its reason, within the call that the program timed."""
     every = rows.get(ways[name].task, [])
-    told = [row for row in every if (row["reason"], row.get("syscall")) == expected]
+    reported = [row for row in every if (row["reason"], row.get("syscall")) == expected]
     # Of what may be over before it has to wait, the program counts what took a millisecond.
-    short = [row for row in told if row["duration_ns"] < 1_000_000]
-    told = [row for row in told if row["duration_ns"] >= 1_000_000]
-    total_ns = sum(row["duration_ns"] for row in told)
-    print(f"# {name}: {len(told)} of {ways[name].count} calls, "
+    short = [row for row in reported if row["duration_ns"] < 1_000_000]
+    reported = [row for row in reported if row["duration_ns"] >= 1_000_000]
+    total_ns = sum(row["duration_ns"] for row in reported)
+    print(f"# {name}: {len(reported)} of {ways[name].count} calls, "
           f"{total_ns / 1e6:.1f} of {ways[name].total_ns / 1e6:.1f} ms")
     tap.check(ways[name].count > 0, f"{name}: the program waited")
-    tap.check(len(told) == ways[name].count and all(row["weight"] == 1 for row in told),
-              f"{name}: every call is told by its reason {expected}",
-              f"{len(told)} of {ways[name].count}")
+    tap.check(len(reported) == ways[name].count and all(row["weight"] == 1 for row in reported),
+              f"{name}: every call is written with its reason {expected}",
+              f"{len(reported)} of {ways[name].count}")
     # What the program said about it was a call, too.
-    tap.check(len(every) - len(told) - len(short) <= 2, f"{name}: nothing else is",
+    tap.check(len(every) - len(reported) - len(short) <= 2, f"{name}: nothing else is",
               str(every[:3]))
     tap.check(0.5 * ways[name].total_ns < total_ns <= ways[name].total_ns,
               f"{name}: for as long as the program waited",
@@ -95,18 +95,18 @@ def check_stacks(tap, rows):
 
 def check_estimate(tap, ways, rows):
     """The 95 % interval, twice as wide: a test must not fail one time in twenty."""
-    told = rows.get(ways["naps"].task, [])
-    pairs = [(row["weight"], row["duration_ns"]) for row in told]
+    reported = rows.get(ways["naps"].task, [])
+    pairs = [(row["weight"], row["duration_ns"]) for row in reported]
     for what, truth, values in (("count", ways["naps"].count, [(w, 1) for w, _ in pairs]),
                                 ("time", ways["naps"].total_ns, pairs)):
         estimate = sum(w * x for w, x in values)
         deviation = sum(w * (w - 1) * x * x for w, x in values) ** 0.5
         print(f"# naps: {what} {estimate:.0f} +- {1.96 * deviation:.0f}, truth {truth}")
-        # The program's own looks at the clock lie around each call.
+        # The program's own readings of the clock lie around each call.
         tap.check(abs(estimate - truth) <= 4 * deviation + 0.1 * truth,
                   f"naps: the {what} is estimated", f"{estimate} of {truth}")
-    tap.check(len(told) < ways["naps"].count / 2, "naps: most of them are left out",
-              str(len(told)))
+    tap.check(len(reported) < ways["naps"].count / 2, "naps: most of them are left out",
+              str(len(reported)))
 
 
 def profile_of(options, scratch):
@@ -125,17 +125,17 @@ def check_split(tap, ways, rows, profile, share):
     """Blocked, or ready to run: what the kernel itself counted lies between the bounds."""
     unseen_ns = unseen_of(profile["off_cpu"]["switches"])
     for name in ("slept", "queued"):
-        way, told = ways[name], rows.get(ways[name].task, [])
-        known = [row for row in told if row["runnable_max_ns"] is not None]
+        way, reported = ways[name], rows.get(ways[name].task, [])
+        known = [row for row in reported if row["runnable_max_ns"] is not None]
         # What preempted it may have come when it had its number already.
         least = sum(row["runnable_min_ns"] for row in known if row["reason"] != PREEMPTED)
-        most = sum(row["duration_ns"] for row in told if row not in known) + sum(
+        most = sum(row["duration_ns"] for row in reported if row not in known) + sum(
             row["runnable_max_ns"] for row in known)
-        print(f"# {name}: ready for {way.total_ns / 1e6:.2f} ms, told {least / 1e6:.2f} to "
-              f"{most / 1e6:.2f}; {len(known)} of {len(told)} known")
+        print(f"# {name}: ready for {way.total_ns / 1e6:.2f} ms, reported {least / 1e6:.2f} to "
+              f"{most / 1e6:.2f}; {len(known)} of {len(reported)} known")
         if share < 0.95:
             continue
-        # The program reads its own count, too; and what is shorter than 20 us is not told.
+        # The program reads its own count, too; and what is shorter than 20 us is not written.
         room = 0.02 * way.total_ns + 1e6
         tap.check(least - room < way.total_ns < most + room + unseen_ns,
                   f"{name}: as long as the kernel counted it was ready to run",
@@ -143,7 +143,7 @@ def check_split(tap, ways, rows, profile, share):
         waits = [row for row in known if row["reason"] != PREEMPTED]
         tap.check(name != "slept" or unseen_ns > 10e6 or len(waits) >= 5,
                   f"{name}: of intervals that is known",
-                  str(told)[:500])
+                  str(reported)[:500])
     stacks = profile["off_cpu"]["stacks"]
     parts = ("blocked_ns", "runnable_ns", "blocked_incl_run_queue_ns")
     tap.check(all(abs(sum(one[part] for part in parts) - one["ns"]["estimate"]) <= 3
@@ -175,23 +175,23 @@ def check_switches(tap, options, folder, scratch):
     watched = profile["off_cpu"]["switches"]
     share = watched["observed_ns"] / max(watched["stretch_ns"], 1)
     if not watched["stretch_ns"]:
-        print("ok - switches # SKIP perf_event tells no switches here")
+        print("ok - switches # SKIP perf_event reports no switches here")
         return False
     unseen_ns = unseen_of(watched)
     print(f"# switches: observed {share * 100:.1f} % of the time, not {unseen_ns / 1e6:.0f} ms")
     for name, reason, least in (("preempted", PREEMPTED, 20000), ("faults", FAULT, 0)):
         way = ways[name]
-        told = [row for row in rows.get(way.task, []) if row["reason"] == reason]
-        spent = sum(row["weight"] * row["duration_ns"] for row in told)
-        count = sum(row["weight"] for row in told)
+        reported = [row for row in rows.get(way.task, []) if row["reason"] == reason]
+        spent = sum(row["weight"] * row["duration_ns"] for row in reported)
+        count = sum(row["weight"] for row in reported)
         print(f"# {name}: {count:.0f} of {way.count}, {spent / 1e6:.1f} of "
               f"{way.total_ns / 1e6:.1f} ms")
         # A disk may be that fast; there is a rival always.
         tap.check(way.count > 0 or not least, f"{name}: the program met some", str(way.count))
         if share < 0.95:
-            continue  # the machine is busy: what the windows say is looked at below
+            continue  # the machine is busy: what the windows say is checked below
         is_all = unseen_ns < 0.05 * way.total_ns
-        # Those of less than 20 us are not told, and some that are hit no rusage of the poll. Of
+        # Those of less than 20 us are not written, and some that are hit no rusage of the poll. Of
         # faults the program counts those that took 100, and some 30 are its own.
         most = way.count if least else FAULTS
         tap.check((not is_all or 0.8 * way.count - 5 < count) and count < 1.2 * most + 5,
@@ -202,7 +202,7 @@ def check_switches(tap, options, folder, scratch):
                   and spent < 1.15 * way.total_ns + least,
                   f"{name}: for as long as the program lost", f"{spent:.0f} of {way.total_ns} ns")
     check_fault_stacks(tap, ways, profile)
-    # A busy machine takes the processor from it, too.
+    # A busy machine takes the CPU from it, too.
     quiet = [row for row in rows.get(ways["quiet"].task, []) if row["reason"] != PREEMPTED]
     tap.check(not quiet, "quiet: it waits for nothing", str(quiet)[:500])
     check_split(tap, ways, rows, profile, share)
@@ -233,14 +233,14 @@ def check_windows(tap, options, folder, scratch):
         print("ok - switches by the thousand # SKIP perf_event reports none this time")
         return
     share = watched["observed_ns"] / watched["stretch_ns"]
-    told = rows.get(ways["preempted"].task, [])
-    estimate = sum(row["weight"] * row["duration_ns"] for row in told)
+    reported = rows.get(ways["preempted"].task, [])
+    estimate = sum(row["weight"] * row["duration_ns"] for row in reported)
     margin = profile["off_cpu"]["ns"]["margin"]
     truth = ways["preempted"].total_ns
     print(f"# storm: observed {share * 100:.1f} % of the time; lost {estimate / 1e6:.0f} +- "
           f"{margin / 1e6:.0f} ms, truth {truth / 1e6:.0f} ms")
     tap.check(share < 0.9, "storm: not watched all the time", str(watched))
-    tap.check(all(row["weight"] >= 1 for row in told), "storm: each stands for one at least")
+    tap.check(all(row["weight"] >= 1 for row in reported), "storm: each stands for one at least")
     # Twice the interval: a test must not fail one time in twenty. Where the windows meet a few of
     # them or none the interval is made of too little: then five deviations of as many by chance.
     met = max(ways["preempted"].count * share, 1e-3)
@@ -252,7 +252,7 @@ def check_windows(tap, options, folder, scratch):
 
 
 def has_wakes(options):
-    """Does the kernel tell of wake-ups in such a namespace?"""
+    """Does the kernel report wake-ups in such a namespace?"""
     if shutil.which("unshare") is None:
         return False
     done = subprocess.run([*TRACEFS, str(options.build / "kymo"), "doctor", "--json"],
@@ -265,7 +265,7 @@ def check_wakers(tap, options, scratch):
     off_cpu = profile_of(options, scratch)["off_cpu"]
     slept = [row for row in off_cpu["stacks"] if "known_slept" in row.get("where", "")]
     if unseen_of(off_cpu["switches"]) > 10e6 and not any(row["woken_ns"] for row in slept):
-        print("ok - wake-ups: wakers # SKIP nobody watched when the program slept")
+        print("ok - wake-ups: wakers # SKIP no window was open when the program slept")
         return
     woken = [waker for row in slept for waker in row["wakers"] if waker["by"] == "interrupt"]
     tap.check(woken and sum(waker["ns"] for waker in woken) >=
@@ -288,7 +288,7 @@ def is_exact(row):
 
 
 def bounds_of(rows):
-    """Ready to run, at least and at most; of what nobody knows all or nothing."""
+    """Ready to run, at least and at most; of what is not known all or nothing."""
     return (sum(row["runnable_min_ns"] or 0 for row in rows),
             sum(row["duration_ns"] if row["runnable_max_ns"] is None else row["runnable_max_ns"]
                 for row in rows))
@@ -299,29 +299,29 @@ def check_told(tap, options, scratch, every):
     preempted = [row for row in every if row["reason"] == PREEMPTED]
     woken = [row for row in every if row["reason"] != PREEMPTED and row["woken_by"]]
     waits = [row for row in every if row["reason"] != PREEMPTED and not row["clipped"]]
-    untold = [row for row in waits if not row["woken_by"]]
-    print(f"# wake-ups: {len(waits) - len(untold)} of {len(waits)} waits have theirs; "
+    unwoken = [row for row in waits if not row["woken_by"]]
+    print(f"# wake-ups: {len(waits) - len(unwoken)} of {len(waits)} waits have theirs; "
           f"{len(preempted)} preempted")
     tap.check(all(is_exact(row) and row["runnable_min_ns"] == row["duration_ns"]
                   for row in preempted),
               "wake-ups: who is preempted is ready all the time", str(preempted)[:500])
     tap.check(all(is_exact(row) for row in woken),
-              "wake-ups: blocked and ready are known exactly where one is told",
+              "wake-ups: blocked and ready are known exactly where one is recorded",
               str([row for row in woken if not is_exact(row)])[:500])
     # The kernel leaves some out, and may leave out all. What those ended is not taken for ready
     # since its beginning: its own count of the time in the queue says that of hardly any.
-    sure = [row for row in untold if is_exact(row)]
-    tap.check(len(sure) <= 1 + 0.1 * len(untold), "wake-ups: without one only bounds are told",
+    sure = [row for row in unwoken if is_exact(row)]
+    tap.check(len(sure) <= 1 + 0.1 * len(unwoken), "wake-ups: without one only bounds are known",
               str(sure)[:500])
     watched = profile_of(options, scratch)["off_cpu"]["switches"]
     tap.check(not watched["stretch_ns"] or
-              (watched["waits"], watched["waits_without_wake_up"]) == (len(waits), len(untold)),
-              "wake-ups: the report says of how many waits none was told",
-              f"{watched}, {len(untold)} of {len(waits)}")
+              (watched["waits"], watched["waits_without_wake_up"]) == (len(waits), len(unwoken)),
+              "wake-ups: the report counts the waits without one",
+              f"{watched}, {len(unwoken)} of {len(waits)}")
     text = subprocess.run([str(options.build / "kymo"), "report", str(scratch / "trace")],
                           capture_output=True, text=True, timeout=120, check=True).stdout
     tap.check(not watched["stretch_ns"] or
-              ("without a reported wake-up" in text) == bool(untold),
+              ("without a reported wake-up" in text) == bool(unwoken),
               "wake-ups: its text says so, too, where there are some", text[:500])
     return waits
 
@@ -341,18 +341,18 @@ def check_wakes(tap, options, folder, scratch):
     every = [row for some in rows.values() for row in some]
     print(f"# wake-ups: observed {share * 100:.1f} % of the time")
     waits = check_told(tap, options, scratch, every)
-    told = [row for row in waits if row["woken_by"]]
-    others = [(row["reason"], row["woken_by"], row["duration_ns"]) for row in told
+    reported = [row for row in waits if row["woken_by"]]
+    others = [(row["reason"], row["woken_by"], row["duration_ns"]) for row in reported
               if row["woken_by"] != BY_INTERRUPT]
     # Of what windows saw of a busy machine it may be another part.
-    tap.check(share < 0.95 or len(others) <= 0.2 * len(told),
+    tap.check(share < 0.95 or len(others) <= 0.2 * len(reported),
               "wake-ups: devices and timers end these waits", str(others)[:500])
     check_wakers(tap, options, scratch)
     way, rows = ways["queued"], rows.get(ways["queued"].task, [])
     least, most = bounds_of(rows)
-    print(f"# queued: ready for {way.total_ns / 1e6:.2f} ms, told {least / 1e6:.2f} to "
+    print(f"# queued: ready for {way.total_ns / 1e6:.2f} ms, reported {least / 1e6:.2f} to "
           f"{most / 1e6:.2f} in {len(rows)} times")
-    # What the kernel counts begins in its queue: a processor's way out of its sleep is before it.
+    # What the kernel counts begins in its queue: a CPU's way out of idle is before it.
     # Of what was not watched all may have been ready.
     room = 0.02 * way.total_ns + 1e6
     tap.check(least <= way.total_ns + room + len(rows) * 100e3,
@@ -366,10 +366,10 @@ def check_names(tap, options, scratch):
     done = subprocess.run([str(options.build / "kymo"), "symbolize", "-o", str(named),
                            str(scratch / "trace")], capture_output=True, text=True, timeout=120,
                           check=False)
-    told = subprocess.run([str(options.build / "kymo"), "events", str(named)],
+    reported = subprocess.run([str(options.build / "kymo"), "events", str(named)],
                           capture_output=True, text=True, timeout=120, check=False)
     for name in FUNCTIONS.values():
-        tap.check(name in told.stdout, f"{name} is named", done.stderr)
+        tap.check(name in reported.stdout, f"{name} is named", done.stderr)
 
 
 def check_filtered(tap, options, folder, scratch, expected):
@@ -402,7 +402,7 @@ def main():
     options = options_of(__doc__)
     expected = EXPECTED.get(platform.machine())
     if shutil.which("cargo") is None or expected is None:
-        print("1..0 # SKIP no cargo here, or numbers of system calls that nobody told us")
+        print("1..0 # SKIP no cargo here, or unknown numbers of system calls")
         return 0
     tap = Tap()
     folder = build(options.target, "newest", "stable", "release", "pie",
@@ -412,7 +412,7 @@ def main():
         for name in ("sleep", "lock", "recv"):
             check_each(tap, ways, rows, name, expected[name])
         # 20,000 reads of a byte; what the kernel held up for 100 us is another thing.
-        tap.check(len(rows.get(ways["short"].task, [])) < 20, "short: not told",
+        tap.check(len(rows.get(ways["short"].task, [])) < 20, "short: not written",
                   str(len(rows.get(ways["short"].task, []))))
         check_estimate(tap, ways, rows)
         check_stacks(tap, rows)
@@ -427,7 +427,7 @@ def main():
         ways, rows = run(options, folder, pathlib.Path(scratch), "--switches", "off",
                          program=("switched", str(pathlib.Path(scratch) / "pages")),
                          source=SWITCHES)
-        tap.check(not rows, "--switches off: nothing is told", str(rows)[:500])
+        tap.check(not rows, "--switches off: nothing is written", str(rows)[:500])
         ways, rows = run(options, folder, pathlib.Path(scratch), "--profile", str(profile))
         # The gate is shut as soon as the ring is found; by the second way it is.
         late = {name: rows[way.task] for name, way in ways.items()
@@ -436,7 +436,7 @@ def main():
                       program=("switched", str(pathlib.Path(scratch) / "pages")),
                       source=SWITCHES)
         tap.check(not rows, "offcpu.enabled = false: nor by the kernel", str(rows)[:500])
-        tap.check(not late, "offcpu.enabled = false: nothing is told", str(late)[:500])
+        tap.check(not late, "offcpu.enabled = false: nothing is written", str(late)[:500])
     return tap.end()
 
 

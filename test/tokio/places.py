@@ -6,8 +6,8 @@
 
 Over {newest, oldest Tokio} x {release, abort, debug, fat}: each task's chain has the leaf that
 waits and the program's own function, ended tasks are gone, no future is polled more often than it
-asked for, switching off is told, and a process that is stopped or dead tells the same. Output is
-TAP.
+asked for, switching off is reported, and a process that is stopped or dead reports the same.
+Output is TAP.
 """
 import json
 import os
@@ -50,7 +50,7 @@ EXPECTED = {
     "wait_by_one_way": ["batch_semaphore"],
     "wait_by_another": ["batch_semaphore"],
 }
-# Timers of Tokio 1.38 keep the waker of a tick that was due, and nobody can tell it from a wait.
+# Timers of Tokio 1.38 keep the waker of a tick that was due: it is no different from a wait.
 STALE = {"v1_38": {"wait_after_tick"}}
 
 
@@ -156,13 +156,13 @@ def check_live(tap, options, program, name):
             tap.check(report is not None, f"{name}: dump --tasks answers", trouble)
             if report:
                 check_report(tap, name, report)
-            tap.check(said["polls"] <= POLLS_MAX, f"{name}: nobody is polled more often",
+            tap.check(said["polls"] <= POLLS_MAX, f"{name}: no task is polled more often",
                       str(said["polls"]))
             os.kill(pid, signal.SIGSTOP)
             again, trouble = tasks_of(options, pid)
             os.kill(pid, signal.SIGCONT)
             tap.check(again is not None and len(chains(again)) == len(EXPECTED),
-                      f"{name}: a stopped process tells as much", trouble)
+                      f"{name}: a stopped process reports as much", trouble)
         finally:
             stop(process, pid)
 
@@ -173,9 +173,9 @@ def check_off(tap, options, program):
         done = kymo(options, "set", said["pid"], "places=off")
         status = kymo(options, "status", "--json", said["pid"])
         stop(process, said["pid"])
-    told = json.loads(status.stdout)["settings"]["places"] if status.returncode == 0 else None
-    tap.check(done.returncode == 0 and told == "off",
-              "off: a running process is told so", done.stderr + status.stdout[:2000])
+    setting = json.loads(status.stdout)["settings"]["places"] if status.returncode == 0 else None
+    tap.check(done.returncode == 0 and setting == "off",
+              "off: a running process is set so", done.stderr + status.stdout[:2000])
 
 
 def is_running(pid):
@@ -208,7 +208,7 @@ def main():
     options = options_of(__doc__, ("--only", {"default": ""}))
     options.kymo = options.build / "kymo"
     if platform.machine() != "x86_64" or shutil.which("cargo") is None:
-        print("1..0 # SKIP no thunks for this processor, or no cargo")
+        print("1..0 # SKIP no thunks for this CPU, or no cargo")
         return 0
     tap = Tap()
     for tokio in ("newest", "v1_38"):

@@ -26,15 +26,18 @@ struct counts {
 static uint32_t payload_words(uint32_t record, uint32_t arg)
 {
 	static const uint8_t words[KYMO_RECORD_COUNT] = {
-		[KYMO_RECORD_TIME] = 1,        [KYMO_RECORD_THREAD_CHANGE] = 3,
-		[KYMO_RECORD_POLL_BEGIN] = 1,  [KYMO_RECORD_WAKE] = 1,
-		[KYMO_RECORD_SPAWN] = 1,       [KYMO_RECORD_TASK_END] = 1,
-		[KYMO_RECORD_DRIVER_TURN] = 1, [KYMO_RECORD_WORKER_BEGIN] = 3,
-		[KYMO_RECORD_RUNTIME] = 1,     [KYMO_RECORD_BLOCKING_BEGIN] = 1,
-		[KYMO_RECORD_NOTIFY] = 1,      [KYMO_RECORD_WAKER_CLONE] = 1,
-		[KYMO_RECORD_MARK] = 1,        [KYMO_RECORD_DROPPED] = 1,
-		[KYMO_RECORD_GATES] = 1,       [KYMO_RECORD_WAIT] = 1,
-		[KYMO_RECORD_SPAN_BEGIN] = 2,  [KYMO_RECORD_SPAN_END] = 2,
+		[KYMO_RECORD_TIME] = 1,         [KYMO_RECORD_THREAD_CHANGE] = 3,
+		[KYMO_RECORD_POLL_BEGIN] = 1,   [KYMO_RECORD_WAKE] = 1,
+		[KYMO_RECORD_SPAWN] = 1,        [KYMO_RECORD_TASK_END] = 1,
+		[KYMO_RECORD_DRIVER_TURN] = 1,  [KYMO_RECORD_WORKER_BEGIN] = 3,
+		[KYMO_RECORD_RUNTIME] = 1,      [KYMO_RECORD_BLOCKING_BEGIN] = 1,
+		[KYMO_RECORD_NOTIFY] = 1,       [KYMO_RECORD_WAKER_CLONE] = 1,
+		[KYMO_RECORD_MARK] = 1,         [KYMO_RECORD_DROPPED] = 1,
+		[KYMO_RECORD_GATES] = 1,        [KYMO_RECORD_WAIT] = 1,
+		[KYMO_RECORD_SPAN_BEGIN] = 2,   [KYMO_RECORD_SPAN_END] = 2,
+		[KYMO_RECORD_POLL_COUNTS] = 3,  [KYMO_RECORD_POLL_COST] = 3,
+		[KYMO_RECORD_ROOT_BEGIN] = 1,   [KYMO_RECORD_ROOT_END] = 1,
+		[KYMO_RECORD_FAILED_CALLS] = 1,
 	};
 
 	return record == KYMO_RECORD_CUSTOM ? arg : words[record];
@@ -42,6 +45,10 @@ static uint32_t payload_words(uint32_t record, uint32_t arg)
 
 static void count(struct counts *counts, uint32_t record, uint32_t arg, const uint64_t *payload)
 {
+	/* The future of a block_on is no task: how often it is woken is a matter of its thread's
+	 * pace, and no witness counts it. */
+	if (record == KYMO_RECORD_WAKE && payload[0] >> KYMO_NAME_BITS & KYMO_ROOT_BIT)
+		return;
 	counts->records[record]++;
 	if (record == KYMO_RECORD_POLL_END) {
 		counts->ready += (arg & KYMO_POLL_READY) != 0;

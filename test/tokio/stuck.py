@@ -5,7 +5,7 @@
     stuck.py [--build DIR] [--target DIR]
 
 Runs the program `stuck` under `kymo run`, each time in another way, and watches its ring from
-another process (watch_ring). Output is TAP; how long after its threshold a rule fired is told in
+another process (watch_ring). Output is TAP; how long after its threshold a rule fired is in
 comments and not asserted.
 """
 import json
@@ -80,18 +80,18 @@ def check_way(tap, options, folder, way, syscall, state):
         print(f"# {way}: {one['text']} of {THRESHOLD_MS} ms, {len(notes)} notes, in {wchan}")
     tap.check(all(note["pc"] for note in notes) == (syscall >= 0), f"{way}: pc where it waits",
               str(notes))
-    # A thread that hangs gets no processor and wants none.
+    # A blocked thread gets no CPU and needs none.
     grew = [notes[-1][key] - notes[0][key] for key in ("cpu_ns", "run_delay_ns")] if notes else []
     tap.check(notes and all(note["counted"] and note["cpu_ns"] for note in notes) and
               (syscall < 0 or grew == [0, 0]),
-              f"{way}: every look has what the kernel counted" +
+              f"{way}: every check has what the kernel counted" +
               (", nothing of it between them" if syscall >= 0 else ""), str(notes))
-    print(f"# {way}: ran and waited for a CPU {grew} ns between the looks")
+    print(f"# {way}: ran and waited for a CPU {grew} ns between the checks")
     if syscall >= 0:
-        # From the blocking call through Tokio to the thread's first function. The first looks may
+        # From the blocking call through Tokio to the thread's first function. The first checks may
         # come before there are tables.
         tap.check(notes and notes[-1]["frames"] > 8 and notes[-1]["whole"],
-                  f"{way}: the last look has the whole stack", str(notes))
+                  f"{way}: the last check has the whole stack", str(notes))
     else:
         tap.check(notes and not any(note["frames"] for note in notes),
                   f"{way}: no stack is made up of a thread that runs", str(notes))
@@ -135,9 +135,9 @@ def count_samples(options, stuck, tid):
         file = pathlib.Path(scratch) / "now.trc.zst"
         subprocess.run([str(options.build / "kymo"), "dump", "--ring-dir", str(stuck.ring.parent),
                         "-o", str(file), str(stuck.pid)], capture_output=True, check=True)
-        told = subprocess.run([str(options.build / "kymo"), "events", "-t", "CpuSampleEvent",
+        reply = subprocess.run([str(options.build / "kymo"), "events", "-t", "CpuSampleEvent",
                                "--json", str(file)], capture_output=True, text=True, check=False)
-    return sum(json.loads(line)["fields"]["tid"] == tid for line in told.stdout.splitlines())
+    return sum(json.loads(line)["fields"]["tid"] == tid for line in reply.stdout.splitlines())
 
 
 def check_recovered(tap, options, folder):
@@ -160,10 +160,10 @@ def check_recovered(tap, options, folder):
                 [str(options.build / "kymo"), "recover", "--json", "--ring-dir",
                  str(stuck.ring.parent), "-o", stuck.scratch.name], capture_output=True, text=True,
                 timeout=120, check=True).stdout
-    told = [one for one in json.loads(recovered or "{}").get("open_poll_stacks", [])
+    reply = [one for one in json.loads(recovered or "{}").get("open_poll_stacks", [])
             if one["tid"] == tid]
-    names = [frame["function"] for one in told for frame in one["stack"]]
-    tap.check(told and told[0]["seen"] == "running" and
+    names = [frame["function"] for one in reply for frame in one["stack"]]
+    tap.check(reply and reply[0]["seen"] == "running" and
               any(name.startswith("stuck::") for name in names),
               "killed with its recorder: recover names where the open poll was seen last",
               recovered[-2000:])
@@ -173,7 +173,7 @@ def main():
     options = options_of(__doc__)
     numbers = NUMBERS.get(platform.machine())
     if shutil.which("cargo") is None or numbers is None:
-        print("1..0 # SKIP no cargo here, or numbers of system calls that nobody told us")
+        print("1..0 # SKIP no cargo here, or unknown numbers of system calls")
         return 0
     tap = Tap()
     folder = build(options.target, "newest", "stable", "release", "pie", programs=["stuck"])

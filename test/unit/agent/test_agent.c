@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* One step of all that is done for a ring, over a made ring: what is done, and when the next step
- * is due on a host that steps often and on one that sleeps. */
+ * is due with a caller that steps often and with one that sleeps. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/ring_builder.h"
 #include "../../lib/trace_tally.h"
@@ -72,7 +72,8 @@ static int set_up(void **state)
 	memset(&agent, 0, sizeof(agent));
 	memset(&probe, 0, sizeof(probe));
 	probe.due_ns = UINT64_MAX;
-	options = (struct ky_agent_options){.output = {.stage = ky_stage_none, .write = on_bytes}};
+	options = (struct ky_agent_options){
+		.output = {.compressor = ky_compressor_none, .write = on_bytes}};
 	ky_agent_output_init(&agent.output, &options, ring.header, &access, &is_file_taken);
 	agent.drain = (struct ky_drain_mode){.options = &options,
 					     .output = &agent.output,
@@ -124,7 +125,7 @@ static void step__stream_is_written_and_described_at_its_end(void **state)
 	assert_int_equal(probe.closed, 1);
 }
 
-static void step__flight_that_rests_asks_for_no_time(void **state)
+static void step__resting_flight_asks_for_no_time(void **state)
 {
 	(void)state;
 	moment.is_flight = moment.rests_in_flight = true;
@@ -212,7 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(step__stream_is_written_and_described_at_its_end),
-		CASE(step__flight_that_rests_asks_for_no_time),
+		CASE(step__resting_flight_asks_for_no_time),
 		CASE(step__probe_wakes_a_host_that_sleeps_alone),
 		CASE(step__stream_that_cannot_begin_is_tried_again),
 		CASE(step__makes_the_dumps_that_are_due),

@@ -48,8 +48,8 @@ static int set_up(void **state)
 	test_ring_open(&ring, 64);
 	emitted_ns = FIRST_NS;
 	test_writer_open(&writer, &ring, 501, emitted_ns);
-	options = (struct ky_agent_options){.output = {.stage = ky_stage_none, .write = on_bytes},
-					    .event = on_event};
+	options = (struct ky_agent_options){
+		.output = {.compressor = ky_compressor_none, .write = on_bytes}, .event = on_event};
 	ky_agent_output_init(&output, &options, ring.header, &access, &is_file_taken);
 	mode = (struct ky_drain_mode){.options = &options,
 				      .output = &output,
@@ -122,7 +122,7 @@ static void drain_mode__flight_writes_nothing_and_a_stream_all(void **state)
 	assert_int_equal(written().polls, POLLS);
 }
 
-static void drain_mode__stream_taken_up_again_has_each_record_once(void **state)
+static void drain_mode__resumed_stream_has_each_record_once(void **state)
 {
 	struct trace_tally tally;
 
@@ -176,7 +176,7 @@ static void drain_mode__last_cut_begins_where_the_stream_was_left(void **state)
 	assert_int_equal(written().polls, 2 * POLLS);
 }
 
-static void drain_mode__last_cut_of_a_flight_says_how_far_back_it_reached(void **state)
+static void drain_mode__last_cut_of_a_flight_has_its_age(void **state)
 {
 	struct ky_drain_stats stats;
 	uint64_t age_ns;
@@ -235,7 +235,7 @@ static void drain_mode__steps_are_due_by_their_pace_and_early_with_slack(void **
 	pace.check_ns = 2 * MS;
 	assert_int_equal(ky_drain_mode_step(&mode, begin_ns + 10 * MS, &pace, &again_ns), 0);
 	assert_int_equal(records_read(), 0);
-	assert_int_equal(again_ns, begin_ns + 12 * MS); /* a look */
+	assert_int_equal(again_ns, begin_ns + 12 * MS); /* a check */
 	assert_int_equal(ky_drain_mode_step(&mode, begin_ns + 18 * MS, &pace, &again_ns), 0);
 	assert_int_equal(records_read(), 0);
 	pace.has_slack = true;
@@ -248,10 +248,10 @@ int main(void)
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		CASE(drain_mode__flight_writes_nothing_and_a_stream_all),
-		CASE(drain_mode__stream_taken_up_again_has_each_record_once),
+		CASE(drain_mode__resumed_stream_has_each_record_once),
 		CASE(drain_mode__leaving_a_stream_seals_what_was_published),
 		CASE(drain_mode__last_cut_begins_where_the_stream_was_left),
-		CASE(drain_mode__last_cut_of_a_flight_says_how_far_back_it_reached),
+		CASE(drain_mode__last_cut_of_a_flight_has_its_age),
 		CASE(drain_mode__without_a_last_cut_a_flight_stays_in_its_ring),
 		CASE(drain_mode__rules_judge_by_the_stream_or_by_a_drain_that_observes),
 		CASE(drain_mode__steps_are_due_by_their_pace_and_early_with_slack),

@@ -167,6 +167,27 @@ static void dumps__wait_until_they_are_due_or_the_end(void **state)
 	assert_int_equal(last_err, 0);
 }
 
+/* The ring is gone: what waits is not made, what is being made is waited for. */
+static void dumps__that_wait_fail_when_they_are_cancelled(void **state)
+{
+	const struct ky_dump_maker maker = {make, is_made, NULL};
+	const struct ky_dump_hooks hooks = {.after = after};
+	uint64_t due_ns = ky_now_ns(CLOCK_MONOTONIC) + HOUR_NS;
+	struct ky_dumps_stats stats;
+
+	(void)state;
+	assert_int_equal(ky_dumps_put(&dumps, fire(1000, NULL)), 0);
+	assert_int_equal(run(false), UINT64_MAX);
+	assert_int_equal(ky_dumps_put(&dumps, fire(due_ns, NULL)), 0);
+	ky_dumps_cancel(&dumps, &maker, &hooks, KYMO_E_TRUNCATED);
+	assert_int_equal(begun, 1);
+	assert_int_equal(after_count, 2);
+	ky_dumps_stats(&dumps, &stats);
+	assert_int_equal(stats.made, 1);
+	assert_int_equal(stats.failed, 1);
+	assert_int_equal(stats.waiting, 0);
+}
+
 static void dumps__are_refused_once_the_queue_is_closed(void **state)
 {
 	struct ky_dump_request *request = fire(1000, NULL);
@@ -186,6 +207,7 @@ int main(void)
 		CASE(firing__has_a_reason_fit_for_a_name_where_that_is_the_name),
 		CASE(dumps__count_until_they_are_made),
 		CASE(dumps__wait_until_they_are_due_or_the_end),
+		CASE(dumps__that_wait_fail_when_they_are_cancelled),
 		CASE(dumps__are_refused_once_the_queue_is_closed),
 	};
 

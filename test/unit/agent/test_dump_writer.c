@@ -39,7 +39,7 @@ static int open_ring(void **state)
 	(void)snprintf(old, sizeof(old), "%s.old", path);
 	job = (struct ky_dump_job){
 		.cut = {.image = ring.image, .image_bytes = ring.image_bytes, .is_dead = true},
-		.stage = ky_stage_none,
+		.compressor = ky_compressor_none,
 		.path = path,
 	};
 	return 0;
@@ -77,19 +77,19 @@ static int set_aside(void)
 	return ky_dump_write(&job);
 }
 
-/* The stage is opened once the name has been checked. */
-static int open_and_interfere(const struct ky_stage_factory *self, struct ky_stage *out)
+/* The compressor is opened once the name has been checked. */
+static int open_and_interfere(const struct ky_compressor_factory *self, struct ky_compressor *out)
 {
 	(void)self;
 	write_text(path, "a letter", 8);
-	return ky_stage_none.open(&ky_stage_none, out);
+	return ky_compressor_none.open(&ky_compressor_none, out);
 }
 
-static void dump__what_comes_meanwhile_and_is_no_trace_stays(void **state)
+static void dump__other_file_made_meanwhile_stays(void **state)
 {
 	(void)state;
 	write_text(old, "TRC", 4);
-	job.stage.open = open_and_interfere;
+	job.compressor.open = open_and_interfere;
 	assert_int_equal(set_aside(), KYMO_E_NOT_TRACE);
 	assert_true(job.is_file_trouble);
 	assert_int_equal(size_of(path), 8);
@@ -109,7 +109,7 @@ static void dump__an_empty_file_does_not_replace_the_earlier_trace(void **state)
 	assert_int_equal(size_of(old), 4);
 }
 
-static void dump__an_earlier_one_becomes_the_old_one(void **state)
+static void dump__earlier_file_becomes_the_old_file(void **state)
 {
 	(void)state;
 	write_text(path, "TRC\0 before", 11);
@@ -118,7 +118,7 @@ static void dump__an_earlier_one_becomes_the_old_one(void **state)
 	assert_int_equal(size_of(old), 11);
 }
 
-static void dump__that_was_killed_does_not_keep_the_next_one_from_its_name(void **state)
+static void dump__killed_before_does_not_block_the_next_ones_name(void **state)
 {
 	char active[136];
 
@@ -130,18 +130,18 @@ static void dump__that_was_killed_does_not_keep_the_next_one_from_its_name(void 
 	assert_int_equal(size_of(active), -1);
 }
 
-static int open_and_come_first(const struct ky_stage_factory *self, struct ky_stage *out)
+static int open_and_come_first(const struct ky_compressor_factory *self, struct ky_compressor *out)
 {
 	(void)self;
 	write_text(path, "TRC\0 first", 10);
-	return ky_stage_none.open(&ky_stage_none, out);
+	return ky_compressor_none.open(&ky_compressor_none, out);
 }
 
-static void dump__replaces_no_trace_that_comes_meanwhile(void **state)
+static void dump__replaces_no_trace_made_meanwhile(void **state)
 {
 	(void)state;
 	job.is_active = true;
-	job.stage.open = open_and_come_first;
+	job.compressor.open = open_and_come_first;
 	assert_int_equal(ky_dump_write(&job), 0);
 	assert_int_equal(size_of(path), job.bytes);
 	assert_int_equal(size_of(old), 10);
@@ -165,7 +165,7 @@ static void dump__gets_a_number_where_the_name_is_taken(void **state)
 	assert_int_equal(size_of(active), 9);
 }
 
-static void dump__replaces_what_it_may(void **state)
+static void dump__replaces_a_file_where_that_is_allowed(void **state)
 {
 	(void)state;
 	write_text(path, "a letter", 8);
@@ -214,7 +214,7 @@ static int growth(bool gives_way)
 	return WEXITSTATUS(status);
 }
 
-static void dump__gives_way_when_it_is_asked_to(void **state)
+static void dump__raises_its_nice_value_on_request(void **state)
 {
 	int most = 19 - getpriority(PRIO_PROCESS, 0);
 
@@ -222,7 +222,7 @@ static void dump__gives_way_when_it_is_asked_to(void **state)
 	assert_int_equal(growth(true), most < 10 ? most : 10);
 }
 
-static void dump__keeps_its_place_otherwise(void **state)
+static void dump__keeps_its_nice_value_otherwise(void **state)
 {
 	(void)state;
 	assert_int_equal(growth(false), 0);
@@ -230,7 +230,7 @@ static void dump__keeps_its_place_otherwise(void **state)
 
 /* ---- names ---- */
 
-static void utc__is_exact_where_it_is_asked_to(void **state)
+static void utc__has_milliseconds_on_request(void **state)
 {
 	const uint64_t leap_ns = UINT64_C(1709210096789000000); /* 2024-02-29 12:34:56.789 */
 	char text[KY_DUMP_UTC_BYTES];
@@ -247,17 +247,17 @@ static void utc__is_exact_where_it_is_asked_to(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(dump__what_comes_meanwhile_and_is_no_trace_stays),
+		TEST(dump__other_file_made_meanwhile_stays),
 		TEST(dump__an_empty_file_does_not_replace_the_earlier_trace),
-		TEST(dump__an_earlier_one_becomes_the_old_one),
-		TEST(dump__that_was_killed_does_not_keep_the_next_one_from_its_name),
-		TEST(dump__replaces_no_trace_that_comes_meanwhile),
+		TEST(dump__earlier_file_becomes_the_old_file),
+		TEST(dump__killed_before_does_not_block_the_next_ones_name),
+		TEST(dump__replaces_no_trace_made_meanwhile),
 		TEST(dump__gets_a_number_where_the_name_is_taken),
-		TEST(dump__replaces_what_it_may),
+		TEST(dump__replaces_a_file_where_that_is_allowed),
 		TEST(dump__without_a_record_is_an_error_where_one_is_needed),
-		TEST(dump__gives_way_when_it_is_asked_to),
-		TEST(dump__keeps_its_place_otherwise),
-		cmocka_unit_test(utc__is_exact_where_it_is_asked_to),
+		TEST(dump__raises_its_nice_value_on_request),
+		TEST(dump__keeps_its_nice_value_otherwise),
+		cmocka_unit_test(utc__has_milliseconds_on_request),
 	};
 
 	return cmocka_run_group_tests_name("dump_writer", tests, NULL, NULL);

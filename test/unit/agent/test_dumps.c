@@ -66,7 +66,7 @@ static void open_with(uint32_t flags, uint64_t ring_bytes)
 
 	options.service = "dumping";
 	options.dump_directory = options.trace_directory = directory;
-	options.resource_interval_ms = UINT32_MAX; /* who looks wakes up */
+	options.resource_interval_ms = UINT32_MAX; /* a reading wakes the thread up */
 	options.compression = KYMO_COMPRESSION_NONE;
 	options.ring_bytes = ring_bytes;
 	options.flags = flags;
@@ -129,7 +129,7 @@ static void dump__that_stops_keeps_what_the_ring_holds(void **state)
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
-static void dump__leaves_a_whole_trace_that_says_why(void **state)
+static void dump__writes_a_whole_trace_with_its_reason(void **state)
 {
 	const struct kymo_key_value pair = {"deploy", "release seven"};
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
@@ -140,7 +140,7 @@ static void dump__leaves_a_whole_trace_that_says_why(void **state)
 	open_with(0, 0);
 	emit_polls(5, 1000);
 	options.reason = "too slow/again";
-	options.label = "as somebody noticed";
+	options.label = "a customer noticed";
 	options.metadata = &pair;
 	options.metadata_count = 1;
 	assert_int_equal(dump(&options, &result), 0);
@@ -152,11 +152,11 @@ static void dump__leaves_a_whole_trace_that_says_why(void **state)
 	assert_true(result.events_written >= 2000);
 	assert_int_equal(result.records_lost, 0);
 	assert_true(result.oldest_ns && result.oldest_ns <= result.newest_ns);
-	assert_true(trace_file_has(result.path, "as somebody noticed"));
+	assert_true(trace_file_has(result.path, "a customer noticed"));
 	assert_true(trace_file_has(result.path, "release seven"));
 	assert_true(trace_file_has(result.path, "too_slow_again"));
 	assert_int_equal(count_files(), 1);
-	emit_polls(5, 10); /* and it goes on */
+	emit_polls(5, 10); /* and it continues */
 	assert_int_equal(dump(&options, &result), 0);
 	assert_int_equal(count_files(), 2);
 	assert_int_equal(active_count, 0);
@@ -217,7 +217,7 @@ static void dump__close_does_not_wait_for_the_rest_of_the_range(void **state)
 	assert_int_equal(tally.polls, 30);
 }
 
-static void dump__says_how_far_back_and_what_it_would_take(void **state)
+static void dump__reports_its_age_and_the_ring_size_needed(void **state)
 {
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
 	struct kymo_dump_result result;
@@ -254,7 +254,7 @@ static void dump__a_name_of_another_packing_makes_no_directory(void **state)
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
-static void dump__before_the_first_event_says_so(void **state)
+static void dump__before_the_first_event_is_an_error(void **state)
 {
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
 	struct kymo_dump_result result;
@@ -290,7 +290,7 @@ static int into_memory(void *ctx, const uint8_t *bytes, size_t count)
 	return 0;
 }
 
-static void dump__goes_to_a_function(void **state)
+static void dump__is_written_to_a_function(void **state)
 {
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
 	struct memory memory = {.limit = SIZE_MAX};
@@ -314,7 +314,7 @@ static void dump__goes_to_a_function(void **state)
 	free(memory.bytes);
 }
 
-static void stream__goes_to_a_function(void **state)
+static void stream__is_written_to_a_function(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	struct memory memory = {.limit = SIZE_MAX};
@@ -336,7 +336,7 @@ static void stream__goes_to_a_function(void **state)
 	assert_int_equal(kymo_recorder_open(&recorder, &options), -EINVAL);
 }
 
-static void dump__named_file_keeps_the_earlier_one(void **state)
+static void dump__named_file_keeps_the_earlier_file(void **state)
 {
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
 	struct trace_tally old = {0}, now = {0};
@@ -494,7 +494,7 @@ static void dump__full_disk_is_one_error_and_nothing_is_left(void **state)
 	in_child(fill_tmpfs);
 }
 
-static void dump__every_failing_allocation_leaves_nothing_behind(void **state)
+static void dump__every_failing_allocation_leaves_nothing(void **state)
 {
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
 	struct kymo_dump_result result;
@@ -725,7 +725,7 @@ static void mode__changes_while_running(void **state)
 	assert_int_equal(kymo_recorder_mode(KYMO_MODE_FLIGHT), 0);
 	while (!status_now().segments_sealed)
 		sched_yield();
-	emit_polls(5, 50); /* to nobody */
+	emit_polls(5, 50); /* no ring is open */
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	nftw(directory, tally_one, 8, FTW_PHYS);
 	assert_int_equal(all_files.polls, 200);
@@ -744,7 +744,7 @@ static void mode__set_before_the_first_event_counts(void **state)
 	assert_int_equal(all_files.polls, 100);
 }
 
-static void flight__wakes_for_nothing(void **state)
+static void flight__does_not_wake_its_thread(void **state)
 {
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
 	struct kymo_dump_result result;
@@ -759,7 +759,7 @@ static void flight__wakes_for_nothing(void **state)
 		emit_polls(5, 1000);
 		usleep(5000); /* in all, five times the pace of a stream */
 	}
-	/* The bell may have rung again while it was at work. */
+	/* It may have been woken again while it worked. */
 	assert_true(status_now().wakeups <= wakeups + 1);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
@@ -768,27 +768,27 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_directory, remove_directory)
 	const struct CMUnitTest tests[] = {
-		CASE(dump__leaves_a_whole_trace_that_says_why),
+		CASE(dump__writes_a_whole_trace_with_its_reason),
 		CASE(dump__that_stops_keeps_what_the_ring_holds),
 		CASE(dump__range_holds_what_happened_in_it),
 		CASE(dump__close_does_not_wait_for_the_rest_of_the_range),
-		CASE(dump__says_how_far_back_and_what_it_would_take),
+		CASE(dump__reports_its_age_and_the_ring_size_needed),
 		CASE(dump__a_name_of_another_packing_makes_no_directory),
-		CASE(dump__before_the_first_event_says_so),
-		CASE(dump__goes_to_a_function),
-		CASE(stream__goes_to_a_function),
-		CASE(dump__named_file_keeps_the_earlier_one),
+		CASE(dump__before_the_first_event_is_an_error),
+		CASE(dump__is_written_to_a_function),
+		CASE(stream__is_written_to_a_function),
+		CASE(dump__named_file_keeps_the_earlier_file),
 		CASE(dump__options_that_make_no_sense_are_refused),
 		CASE(dump__file_size_limit_is_one_error_and_nothing_is_left),
 		CASE(dump__full_disk_is_one_error_and_nothing_is_left),
-		CASE(dump__every_failing_allocation_leaves_nothing_behind),
+		CASE(dump__every_failing_allocation_leaves_nothing),
 		CASE(dump__queue_is_bounded_and_the_rest_is_counted),
 		CASE(dump__five_hundred_threads_each_get_an_answer),
 		CASE(dump__while_closing_is_made_or_refused),
 		CASE(fork__child_dumps_for_itself_after_reopen),
 		CASE(mode__changes_while_running),
 		CASE(mode__set_before_the_first_event_counts),
-		CASE(flight__wakes_for_nothing),
+		CASE(flight__does_not_wake_its_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,8 +61,8 @@ static int set_up(void **state)
 	ring.header.side_bytes = sizeof(ring.side);
 	memcpy(ring.header.boot_id, "0123abcd-ffff", 14);
 	memcpy(ring.header.service, "svc", 4);
-	options = (struct ky_agent_options){.output = {.directory = top, .stage = ky_stage_none},
-					    .event = on_event};
+	options = (struct ky_agent_options){
+		.output = {.directory = top, .compressor = ky_compressor_none}, .event = on_event};
 	event_count = 0;
 	function_bytes = 0;
 	function_error = 0;
@@ -145,7 +145,7 @@ static void output__store_that_does_not_open_is_tried_again_after_a_second(void 
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/file", top);
 	fclose(fopen(path, "w"));
-	options.output.directory = path; /* no directory, whoever we are */
+	options.output.directory = path; /* no directory, for any user */
 	assert_int_equal(put(SECOND, true, false), -ENOTDIR);
 	assert_int_equal(event_count, 1);
 	assert_int_equal(last.kind, KY_AGENT_STORE_FAILED);
@@ -160,7 +160,7 @@ static void output__store_that_does_not_open_is_tried_again_after_a_second(void 
 	assert_int_equal(event_count, 1);
 }
 
-static void output__segment_is_over_by_what_was_handed_out(void **state)
+static void output__segment_ends_by_age_and_by_bytes(void **state)
 {
 	(void)state;
 	options.output.segment_bytes_max = 2 * CHUNK_BYTES;
@@ -259,7 +259,7 @@ static bool queue_take_loss(struct ky_background *background, struct ky_chunk_lo
 	return true;
 }
 
-static void output__queue_writes_later_and_what_it_lost_is_an_event(void **state)
+static void output__queue_writes_later_and_its_loss_is_an_event(void **state)
 {
 	static const struct ky_background_functions functions = {
 		queue_open, queue_close, queue_chunk, queue_wait, queue_take_loss};
@@ -291,11 +291,11 @@ int main(void)
 		CASE(output__chunks_and_place_are_noted_in_the_ring),
 		CASE(output__ring_without_a_side_area_is_written_all_the_same),
 		CASE(output__store_that_does_not_open_is_tried_again_after_a_second),
-		CASE(output__segment_is_over_by_what_was_handed_out),
+		CASE(output__segment_ends_by_age_and_by_bytes),
 		CASE(output__further_process_has_a_file_of_its_own),
 		CASE(output__full_file_is_an_event_of_its_own),
 		CASE(output__function_gets_the_bytes_and_its_error_is_an_event),
-		CASE(output__queue_writes_later_and_what_it_lost_is_an_event),
+		CASE(output__queue_writes_later_and_its_loss_is_an_event),
 	};
 
 	return cmocka_run_group_tests_name("output", tests, NULL, NULL);

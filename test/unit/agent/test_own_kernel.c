@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The linked library watches when its own process's threads lose their processor. What each case
+/* The linked library watches when its own process's threads lose their CPU. What each case
  * records it reads back with the public reader, beside what the kernel counted. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/library_step.h"
@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
-#include <agent/own_probes.h>
+#include <agent/own_samplers.h>
 #include <probe/perf_source.h>
 #include <sched.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static bool has_switches(void)
 	}
 	err = ky_perf_test_switches(&options, &cost_ns);
 	if (err)
-		print_message("# perf_event tells no switches here: %s\n", strerror(-err));
+		print_message("# perf_event reports no switches here: %s\n", strerror(-err));
 	return !err;
 }
 
@@ -154,7 +154,7 @@ static void wait_for_windows(struct kymo_recorder *recorder)
 	refusal = atomic_load(&head()->refusals[KY_SOURCE_SWITCHES]);
 	if (refusal == ENODATA) {
 		assert_int_equal(kymo_recorder_close(recorder), 0);
-		print_message("# perf_event tells no switches this time\n");
+		print_message("# perf_event reports no switches this time\n");
 		skip();
 	}
 	assert_int_equal(refusal, 0);
@@ -162,19 +162,19 @@ static void wait_for_windows(struct kymo_recorder *recorder)
 }
 
 /* Of those that stand in its first part. */
-static bool has_reason(const struct ky_sample_slot *slot, uint8_t reason)
+static bool has_reason(const struct ky_sample_cell *cell, uint8_t reason)
 {
 	struct ky_switch_interval interval;
 
-	for (uint32_t i = 0; i + KY_SWITCH_FRAMES <= slot->frame_count &&
+	for (uint32_t i = 0; i + KY_SWITCH_FRAMES <= cell->frame_count &&
 			     i + KY_SWITCH_FRAMES <= KY_SAMPLE_FRAMES_FIRST;
 	     i += KY_SWITCH_FRAMES) {
 		uint64_t frames[KY_SWITCH_FRAMES] = {0};
 
 		for (uint32_t k = 0; k < KY_SWITCH_FRAMES; k++)
-			memcpy(&frames[k], slot->frames + (size_t)(i + k) * KY_SAMPLE_FRAME_BYTES,
+			memcpy(&frames[k], cell->frames + (size_t)(i + k) * KY_SAMPLE_FRAME_BYTES,
 			       KY_SAMPLE_FRAME_BYTES);
-		ky_switch_dec(&interval, slot->stamp, frames);
+		ky_switch_dec(&interval, cell->stamp, frames);
 		if (interval.reason == reason)
 			return true;
 	}
@@ -183,7 +183,7 @@ static bool has_reason(const struct ky_sample_slot *slot, uint8_t reason)
 
 #define ANY UINT8_MAX
 
-/* Samples of the area that tell times of this thread, of this reason. */
+/* Samples of the area with times of this thread, of this reason. */
 static uint32_t told_of(uint32_t tid, uint8_t reason)
 {
 	uint64_t offset;
@@ -191,13 +191,13 @@ static uint32_t told_of(uint32_t tid, uint8_t reason)
 	uint32_t reported = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct ky_sample_slot *slot =
+		const struct ky_sample_cell *cell =
 			(const void *)(ky_engine.ring->base + ky_engine.ring->slots_end + offset +
-				       (size_t)i * KY_SAMPLE_SLOT_BYTES);
+				       (size_t)i * KY_SAMPLE_CELL_BYTES);
 
-		if (atomic_load_explicit(&slot->serial, memory_order_acquire) && !slot->part &&
-		    slot->kind == KY_SAMPLE_SWITCHES && slot->tid == tid)
-			reported += reason == ANY || has_reason(slot, reason);
+		if (atomic_load_explicit(&cell->serial, memory_order_acquire) && !cell->part &&
+		    cell->kind == KY_SAMPLE_SWITCHES && cell->tid == tid)
+			reported += reason == ANY || has_reason(cell, reason);
 	}
 	return reported;
 }
@@ -249,7 +249,7 @@ static void note_interval(const struct kymo_event *event, struct seen *seen)
 	seen->most_ns += most->as_uint;
 }
 
-/* tid: whose intervals are looked at. */
+/* tid: whose intervals are read. */
 static struct seen read_back(uint32_t tid)
 {
 	const struct kymo_event *event;
@@ -268,9 +268,10 @@ static struct seen read_back(uint32_t tid)
 		seen.lost += number(event, "lost");
 	}
 	kymo_reader_close(reader);
-	print_message("# %lu windows, %lu of %lu ms observed; told %lu, %lu clipped, %lu known\n",
-		      seen.windows, seen.observed_ns / MS, seen.stretch_ns / MS, seen.reported,
-		      seen.clipped, seen.known);
+	print_message(
+		"# %lu windows, %lu of %lu ms observed; %lu reported, %lu clipped, %lu known\n",
+		seen.windows, seen.observed_ns / MS, seen.stretch_ns / MS, seen.reported,
+		seen.clipped, seen.known);
 	return seen;
 }
 
@@ -284,12 +285,12 @@ static uint32_t tid_here(void)
 struct counted {
 	uint64_t preempted, faults; /* times */
 	uint64_t wall_ns;
-	uint64_t off_ns;   /* the thread was not on a processor */
+	uint64_t off_ns;   /* the thread was off CPU */
 	uint64_t delay_ns; /* of it in the run queue */
-	uint64_t taken_ns; /* of its time on a processor, and not counted as such, at most */
+	uint64_t taken_ns; /* of its time on CPU, and not counted as such, at most */
 };
 
-/* Of the first processor of a set: what interrupts took of it, and who is beneath this machine. */
+/* Of the first CPU of a set: what interrupts took of it, and who is beneath this machine. */
 static uint64_t taken_now_ns(const cpu_set_t *set)
 {
 	uint64_t tick_ns = 1000 * MS / (uint64_t)sysconf(_SC_CLK_TCK), ticks = 0;
@@ -308,7 +309,7 @@ static uint64_t taken_now_ns(const cpu_set_t *set)
 		for (uint32_t i = 0; i < 8; i++) {
 			uint64_t value = strtoull(at, &at, 10);
 
-			ticks += i >= 5 ? value : 0; /* behind those of who runs or waits */
+			ticks += i >= 5 ? value : 0; /* after those of running and waiting */
 		}
 	}
 	(void)fclose(file);
@@ -372,8 +373,8 @@ static void *want_the_same(void *ctx)
 	return NULL;
 }
 
-/* A poll beside a thread that wants the same processor: it loses it, and when it slept it waits for
- * it; for as long as it takes until so many samples of it are told. */
+/* A poll beside a thread that wants the same CPU: it loses it, and when it slept it waits for
+ * it; for as long as it takes until so many samples of it are written. */
 static struct counted poll_beside_rival(uint32_t told_min)
 {
 	uint64_t end_ns = ky_now_ns(CLOCK_MONOTONIC) + 30000 * MS;
@@ -412,10 +413,11 @@ static struct counted poll_beside_rival(uint32_t told_min)
 
 /* ---- the cases ---- */
 
-/* What is told was, and what was and is not told was in no window. */
+/* What is written happened, and what happened and is not written was in no window. */
 static void check_bounds(const struct seen *seen, const struct counted *counted)
 {
-	uint64_t room = counted->off_ns / 20 + 3 * MS; /* what is shorter than 20 us is not told */
+	uint64_t room = counted->off_ns / 20 +
+			3 * MS; /* what is shorter than 20 us is not written */
 	uint64_t unseen = seen->stretch_ns - seen->observed_ns + room;
 	uint64_t least = seen->ns[PREEMPTED] + seen->least_ns;
 	uint64_t most = seen->ns[PREEMPTED] + seen->most_ns;
@@ -475,7 +477,7 @@ struct faulting {
 	struct counted counted;
 };
 
-/* Pages that are in no memory, again and again until some of it is told, or there are no such. */
+/* Pages that are in no memory, until some of it is written, or there are no such. */
 static void *take_faults(void *ctx)
 {
 	struct faulting *faulting = ctx;
@@ -526,13 +528,13 @@ static void own_switches__a_dump_has_the_page_faults_of_a_later_thread(void **st
 	pthread_join(thread, NULL);
 	dump();
 	seen = read_back(faulting.tid);
-	print_message("# %lu of %lu faults, %lu of %lu us told\n", seen.count[FAULT],
+	print_message("# %lu of %lu faults, %lu of %lu us written\n", seen.count[FAULT],
 		      faulting.counted.faults, seen.ns[FAULT] / 1000,
 		      faulting.counted.off_ns / 1000);
 	/* On a disk that is memory there are none. */
 	if (faulting.counted.faults) {
 		assert_in_range(seen.count[FAULT], 1, faulting.counted.faults);
-		/* Not off_ns: a record of coming back is stamped behind what perf_event has to
+		/* Not off_ns: a record of coming back is stamped after what perf_event has to
 		 * do there, 10 us on a machine that is busy, and faults are as short. */
 		assert_true(seen.ns[FAULT] <= faulting.counted.wall_ns);
 	}
@@ -603,7 +605,7 @@ static void own_switches__an_idle_program_is_not_woken(void **state)
 	assert_true(seen.ns[0] + seen.ns[1] + seen.ns[2] + seen.ns[PREEMPTED] >= 30 * MS);
 }
 
-static void own_switches__a_shut_gate_shuts_the_windows(void **state)
+static void own_switches__a_closed_gate_closes_the_windows(void **state)
 {
 	struct kymo_recorder *recorder;
 	struct seen seen;
@@ -622,7 +624,7 @@ static void own_switches__a_shut_gate_shuts_the_windows(void **state)
 	assert_true(seen.stretch_ns < 30000 * MS);
 }
 
-static void own_switches__nobody_watches_where_nobody_asked(void **state)
+static void own_switches__opens_no_event_when_off(void **state)
 {
 	struct kymo_recorder *recorder = open_recorder(KYMO_RECORDER_STREAM, 0, KYMO_SAMPLE_OFF);
 
@@ -635,7 +637,7 @@ static void own_switches__nobody_watches_where_nobody_asked(void **state)
 }
 
 /* Beside the sampler's, which come first. */
-static void own_switches__too_few_descriptors_are_told(void **state)
+static void own_switches__too_few_descriptors_are_reported(void **state)
 {
 	struct kymo_recorder *recorder;
 	struct rlimit limit, few;
@@ -656,7 +658,7 @@ static void own_switches__too_few_descriptors_are_told(void **state)
 	assert_non_null(memmem(trace, trace_bytes, "context switches: ", 18));
 }
 
-static void own_switches__an_unknown_wish_is_refused(void **state)
+static void own_switches__an_unknown_setting_is_refused(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	struct kymo_recorder *recorder;
@@ -674,14 +676,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		CASE(own_switches__an_unknown_wish_is_refused),
-		CASE(own_switches__nobody_watches_where_nobody_asked),
+		CASE(own_switches__an_unknown_setting_is_refused),
+		CASE(own_switches__opens_no_event_when_off),
 		CASE(own_switches__what_the_kernel_counted_lies_within_the_bounds),
 		CASE(own_switches__a_dump_has_the_page_faults_of_a_later_thread),
 		CASE(own_switches__a_forked_child_has_no_descriptors),
 		CASE(own_switches__an_idle_program_is_not_woken),
-		CASE(own_switches__a_shut_gate_shuts_the_windows),
-		CASE(own_switches__too_few_descriptors_are_told),
+		CASE(own_switches__a_closed_gate_closes_the_windows),
+		CASE(own_switches__too_few_descriptors_are_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,7 @@ static void rule__on_a_counter_makes_one_dump(void **state)
 	assert_int_equal(found_count, 1); /* cooldown */
 }
 
-/* Until the watchdog has looked twice. */
+/* Until the watchdog has checked twice. */
 static void set_and_wait(uint32_t counter, int64_t value)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
@@ -116,7 +116,7 @@ static void set_and_wait(uint32_t counter, int64_t value)
 		nanosleep(&pause, NULL);
 }
 
-static void rule__that_was_held_back_is_told_by_any_dump(void **state)
+static void rule__held_back_is_counted_in_any_dump(void **state)
 {
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
 	struct kymo_dump_result result = {.size = sizeof(result)};
@@ -147,7 +147,7 @@ static void rule__that_was_held_back_is_told_by_any_dump(void **state)
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
-static void rule__on_an_open_poll_tells_what_its_thread_does(void **state)
+static void rule__on_an_open_poll_records_what_its_thread_does(void **state)
 {
 	struct trace_tally tally = {0};
 
@@ -276,8 +276,8 @@ int main(void)
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_directory, remove_directory)
 	const struct CMUnitTest tests[] = {
 		CASE(rule__on_a_counter_makes_one_dump),
-		CASE(rule__that_was_held_back_is_told_by_any_dump),
-		CASE(rule__on_an_open_poll_tells_what_its_thread_does),
+		CASE(rule__held_back_is_counted_in_any_dump),
+		CASE(rule__on_an_open_poll_records_what_its_thread_does),
 		CASE(rule__on_a_span_fires_while_it_is_open),
 		CASE(rule__that_needs_events_is_fed_in_flight_mode),
 		CASE(rule__fires_while_streaming_into_the_stream_as_well),

@@ -132,7 +132,7 @@ static void modules__the_vdso_has_the_build_id_of_this_boot(void **state)
 static void modules__are_read_in_a_stream_alone(void **state)
 {
 	struct ky_probe_modules modules;
-	struct ky_probe probe = ky_probe_modules_open(&modules, 1, 1000);
+	struct ky_probe probe = ky_probe_modules_init(&modules, 1, 1000);
 	const struct ky_probe_moment early = {.now_ns = 2000, .stream = (void *)&modules},
 				     flight = {.now_ns = UINT64_C(5000000000)};
 

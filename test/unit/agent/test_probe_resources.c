@@ -66,7 +66,7 @@ static int make_file(uint8_t **mapped)
 	return fd;
 }
 
-static void probe__goes_on_where_rows_end(void **state)
+static void probe__continues_after_the_last_row(void **state)
 {
 	struct ky_ring_view view = {.resource_offset = AREA_OFFSET};
 	struct ky_resource_about about, later;
@@ -77,14 +77,14 @@ static void probe__goes_on_where_rows_end(void **state)
 	(void)state;
 	view.image = mapped;
 	view.header = (const struct ky_ring_header *)(const void *)mapped;
-	probe = ky_probe_resources_open(&resources, &view);
+	probe = ky_probe_resources_init(&resources, &view);
 	assert_null(ky_ring_view_resources(&view));
 	assert_int_equal(step(probe, START, 0), START + SECOND);
 	assert_non_null(ky_ring_view_resources(&view));
 	ky_ring_view_resource_about(mapped + AREA_OFFSET, &about);
 	assert_true(about.claim_index > 0);
 	assert_int_equal(about.interval_ns, SECOND);
-	probe = ky_probe_resources_open(&resources, &view);
+	probe = ky_probe_resources_init(&resources, &view);
 	assert_int_equal(step(probe, START + SECOND, 5000), START + 6 * SECOND);
 	ky_ring_view_resource_about(mapped + AREA_OFFSET, &later);
 	assert_true(later.claim_index > about.claim_index);
@@ -101,7 +101,7 @@ static void probe__reads_only_when_due_and_allowed(void **state)
 	int fd = make_file(&mapped);
 
 	(void)state;
-	probe = ky_probe_resources_open(&resources, NULL);
+	probe = ky_probe_resources_init(&resources, NULL);
 	is_unreadable = true;
 	assert_true(step(probe, START, 0) == UINT64_MAX);
 	is_unreadable = false;
@@ -123,7 +123,7 @@ static void probe__without_memory_is_never_due_again(void **state)
 
 	(void)state;
 	resources.area.access = (struct ky_ring_access){.base = mapped, .touch = touch_none};
-	probe = ky_probe_resources_open(&resources, NULL);
+	probe = ky_probe_resources_init(&resources, NULL);
 	for (uint64_t at_ns = START; at_ns < START + 5 * SECOND; at_ns += SECOND)
 		assert_true(step(probe, at_ns, 0) == UINT64_MAX);
 	assert_int_equal(resources.source.readings, 1);
@@ -144,11 +144,11 @@ static int remove_directory(void **state)
 	return temp_tree_remove(directory);
 }
 
-/* One that may kill for opening a file in /proc: nobody readings there. */
+/* One that may kill for opening a file in /proc: no readings there. */
 static void skip_under_a_filter(void)
 {
 	if (prctl(PR_GET_SECCOMP) != 0) {
-		print_message("# under a filter nobody readings\n");
+		print_message("# no readings under a filter\n");
 		skip();
 	}
 }
@@ -216,7 +216,7 @@ static void dump(void)
 	assert_int_equal(kymo_recorder_dump(&options, &result), 0);
 }
 
-static void stream__tells_what_the_process_uses(void **state)
+static void stream__has_what_the_process_uses(void **state)
 {
 	struct kymo_recorder_status status = {.size = sizeof(status)};
 	struct kymo_recorder *recorder;
@@ -234,7 +234,7 @@ static void stream__tells_what_the_process_uses(void **state)
 	assert_in_range(max_rss, 1u << 20, UINT64_C(1) << 40);
 }
 
-static void flight__has_looks_in_its_dump(void **state)
+static void flight__has_readings_in_its_dump(void **state)
 {
 	struct kymo_recorder *recorder;
 
@@ -247,7 +247,7 @@ static void flight__has_looks_in_its_dump(void **state)
 	assert_int_equal(readings, 1);
 }
 
-static void none__where_nobody_wants_any(void **state)
+static void readings__are_none_when_off(void **state)
 {
 	struct kymo_recorder *recorder = open_with(0, UINT32_MAX);
 
@@ -265,12 +265,12 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_directory, remove_directory)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(probe__goes_on_where_rows_end),
+		cmocka_unit_test(probe__continues_after_the_last_row),
 		cmocka_unit_test(probe__reads_only_when_due_and_allowed),
 		cmocka_unit_test(probe__without_memory_is_never_due_again),
-		CASE(stream__tells_what_the_process_uses),
-		CASE(flight__has_looks_in_its_dump),
-		CASE(none__where_nobody_wants_any),
+		CASE(stream__has_what_the_process_uses),
+		CASE(flight__has_readings_in_its_dump),
+		CASE(readings__are_none_when_off),
 	};
 
 	return cmocka_run_group_tests_name("probe_resources", tests, NULL, NULL);

@@ -317,7 +317,7 @@ static void store__unwritable_directory_is_an_error_of_close_alone(void **state)
 	assert_non_null(made);
 	fclose(made);
 	options.service = "linked";
-	options.trace_directory = file; /* no directory, whoever we are */
+	options.trace_directory = file; /* no directory, for any user */
 	options.flags = KYMO_RECORDER_STREAM;
 	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
 	emit_polls(5, 0, 1000);
@@ -367,7 +367,7 @@ static void trace_file__holds_the_whole_and_a_child_has_its_own(void **state)
 	assert_int_equal(of_child.polls, 700);
 }
 
-static void trace_file__bound_tells_what_is_missing(void **state)
+static void trace_file__at_its_bound_counts_the_loss(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	struct kymo_recorder *recorder;
@@ -390,7 +390,7 @@ static void trace_file__bound_tells_what_is_missing(void **state)
 	assert_true(st.st_size <= 1 << 20);
 }
 
-static void trace_file__what_cannot_be_is_refused_with_a_sentence(void **state)
+static void trace_file__contradictory_options_are_refused_with_a_sentence(void **state)
 {
 	static const struct {
 		const char *name;
@@ -427,7 +427,7 @@ static void trace_file__what_cannot_be_is_refused_with_a_sentence(void **state)
 	}
 }
 
-static void open__every_failing_allocation_leaves_nothing_behind(void **state)
+static void open__every_failing_allocation_leaves_nothing(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	struct kymo_recorder *recorder = NULL;
@@ -436,7 +436,7 @@ static void open__every_failing_allocation_leaves_nothing_behind(void **state)
 
 	(void)state;
 	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
-	options.ring_directory = directory; /* close leaves it to somebody else */
+	options.ring_directory = directory; /* close leaves it to a later recorder process */
 	for (n = 0; n < 50; n++) {
 		test_alloc_fail_at(n);
 		err = kymo_recorder_open(&recorder, &options);
@@ -462,9 +462,9 @@ int main(void)
 		CASE(signal__stopped_and_continued_loses_nothing),
 		CASE(store__unwritable_directory_is_an_error_of_close_alone),
 		CASE(trace_file__holds_the_whole_and_a_child_has_its_own),
-		CASE(trace_file__bound_tells_what_is_missing),
-		CASE(trace_file__what_cannot_be_is_refused_with_a_sentence),
-		CASE(open__every_failing_allocation_leaves_nothing_behind),
+		CASE(trace_file__at_its_bound_counts_the_loss),
+		CASE(trace_file__contradictory_options_are_refused_with_a_sentence),
+		CASE(open__every_failing_allocation_leaves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

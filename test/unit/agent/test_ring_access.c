@@ -8,6 +8,7 @@
 #include <kymo/base.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGE ((uint64_t)KYMO_ARCH_PAGE_BYTES)
@@ -109,7 +110,7 @@ static void put_refuses_what_has_no_room(void **state)
 		assert_int_equal(image[at], 0);
 }
 
-static void put_says_that_there_is_no_memory(void **state)
+static void put_reports_missing_memory(void **state)
 {
 	struct ky_ring_area area = area_of(true), closed = area_of(false);
 	uint64_t word = 7;
@@ -120,6 +121,24 @@ static void put_says_that_there_is_no_memory(void **state)
 	assert_int_equal(ky_ring_area_put(&area, PAGE, &word, sizeof(word)), -ENOSPC);
 	closed.access.fd = -1;
 	assert_int_equal(ky_ring_area_put(&closed, 0, &word, sizeof(word)), -EBADF);
+}
+
+/* Another program cut the file: it does not get its length back. */
+static void put_does_not_make_a_cut_file_grow(void **state)
+{
+	struct ky_ring_area area = area_of(false);
+	uint64_t word = 7;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)PAGE), 0);
+	assert_int_equal(ky_ring_area_put(&area, 0, &word, sizeof(word)), KYMO_E_TRUNCATED);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(ky_ring_access_store(&area.access, 0, &word, sizeof(word)),
+			 KYMO_E_TRUNCATED);
+	assert_int_equal(ky_ring_access_announce(&area.access, 4), KYMO_E_TRUNCATED);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 0);
 }
 
 static void announce_writes_one_word(void **state)
@@ -145,7 +164,8 @@ int main(void)
 		CASE(put_stores_bytes_at_any_place),
 		CASE(put_makes_pages_of_its_own_once_and_clean),
 		CASE(put_refuses_what_has_no_room),
-		CASE(put_says_that_there_is_no_memory),
+		CASE(put_does_not_make_a_cut_file_grow),
+		CASE(put_reports_missing_memory),
 		CASE(announce_writes_one_word),
 	};
 

@@ -61,10 +61,10 @@ static int make_file(uint64_t bytes)
 	return fd;
 }
 
-static void tables__come_to_stand_in_the_file(void **state)
+static void tables__are_written_to_the_file(void **state)
 {
 	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
-	uint64_t own = (uint64_t)(uintptr_t)tables__come_to_stand_in_the_file;
+	uint64_t own = (uint64_t)(uintptr_t)tables__are_written_to_the_file;
 	const uint8_t *image = mmap(NULL, AREA_OFFSET + KY_UNWIND_AREA_BYTES, PROT_READ, MAP_SHARED,
 				    fd, 0);
 	const struct ky_ring_header *there = (const struct ky_ring_header *)(const void *)image;
@@ -78,7 +78,7 @@ static void tables__come_to_stand_in_the_file(void **state)
 	(void)state;
 	assert_ptr_not_equal(image, MAP_FAILED);
 	ky_unwind_tables_init(&tables, fd, &header);
-	probe = ky_unwind_tables_open(&tables);
+	probe = ky_unwind_tables_probe(&tables);
 	assert_int_equal(step(probe, START), START + 1000 * MS);
 	assert_int_equal(atomic_load_explicit(&there->unwind_ready, memory_order_acquire), 1);
 	assert_true(ky_unwind_code_of(&view, own, &code));
@@ -99,7 +99,7 @@ static void hasty_tables__are_read_often_for_two_seconds(void **state)
 
 	(void)state;
 	ky_unwind_tables_init(&tables, fd, &header);
-	probe = ky_unwind_tables_open(&tables);
+	probe = ky_unwind_tables_probe(&tables);
 	tables.is_hasty = tables.follows_cpu = true;
 	for (; at < START + 2000 * MS; at += 100 * MS)
 		assert_int_equal(step(probe, at), at + 100 * MS);
@@ -109,15 +109,15 @@ static void hasty_tables__are_read_often_for_two_seconds(void **state)
 	close(fd);
 }
 
-static void tables__nothing_wants_are_not_made(void **state)
+static void tables__unused_are_not_made(void **state)
 {
-	int fd = make_file(AREA_OFFSET);
+	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
 	struct ky_unwind_tables tables;
 	struct ky_probe probe;
 
 	(void)state;
 	ky_unwind_tables_init(&tables, fd, &header);
-	probe = ky_unwind_tables_open(&tables);
+	probe = ky_unwind_tables_probe(&tables);
 	tables.is_wanted = is_unwanted;
 	tables.between = count_pieces;
 	assert_true(step(probe, START) == UINT64_MAX);
@@ -129,20 +129,20 @@ static void tables__nothing_wants_are_not_made(void **state)
 	close(fd);
 }
 
-/* As on a full file system: the file may not grow. */
-static void tables__say_why_there_are_none(void **state)
+/* As on a full file system: the file cannot be written. */
+static void tables__report_why_there_are_none(void **state)
 {
-	int fd = make_file(AREA_OFFSET);
+	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
 	struct ky_unwind_tables tables;
 	struct ky_probe probe;
 	char text[200];
 
 	(void)state;
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
 	ky_unwind_tables_init(&tables, fd, &header);
-	probe = ky_unwind_tables_open(&tables);
+	probe = ky_unwind_tables_probe(&tables);
 	ky_unwind_tables_text(&tables.stats, text, sizeof(text));
-	assert_string_equal(text, "none: the process ended before they were made");
+	assert_string_equal(text, "none: recording ended before they were made");
 	assert_true(step(probe, START) == UINT64_MAX);
 	ky_unwind_tables_text(&tables.stats, text, sizeof(text));
 	assert_string_equal(text, "none: Operation not permitted");
@@ -159,7 +159,7 @@ static void a_step_that_is_stopped__ends(void **state)
 
 	(void)state;
 	ky_unwind_tables_init(&tables, fd, &header);
-	probe = ky_unwind_tables_open(&tables);
+	probe = ky_unwind_tables_probe(&tables);
 	tables.between = stop_at_once;
 	assert_true(step(probe, START) == UINT64_MAX);
 	assert_int_equal(tables.error, -ECANCELED);
@@ -235,10 +235,10 @@ static int remove_directory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables__come_to_stand_in_the_file),
+		cmocka_unit_test(tables__are_written_to_the_file),
 		cmocka_unit_test(hasty_tables__are_read_often_for_two_seconds),
-		cmocka_unit_test(tables__nothing_wants_are_not_made),
-		cmocka_unit_test(tables__say_why_there_are_none),
+		cmocka_unit_test(tables__unused_are_not_made),
+		cmocka_unit_test(tables__report_why_there_are_none),
 		cmocka_unit_test(a_step_that_is_stopped__ends),
 		cmocka_unit_test(library__makes_tables_once_a_stack_was_wanted),
 		cmocka_unit_test(library__a_forked_child_has_none),

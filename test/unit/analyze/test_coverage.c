@@ -114,7 +114,7 @@ static void allocate(struct test_prng *prng, uint64_t *random)
 			one->stack = LEAK;
 		else
 			one->end_ns = ns + 1 + test_below(prng, 20 * (uint32_t)MS);
-		/* As the sampler does: what the gap ends in, and a new one behind it. */
+		/* As the sampler does: what the gap ends in, and a new one after it. */
 		one->is_sampled = one->bytes >= left;
 		left = one->is_sampled ? ky_alloc_gap(ky_alloc_random(random), MEAN_BYTES) :
 					 left - one->bytes;

@@ -8,7 +8,7 @@
 #define LEAVES (KY_STACK_PROFILE_FUNCTIONS_MAX + 50)
 
 /* More leaves than rows, each with time of its own, beneath callers that have none. */
-static void cpu__keeps_what_has_most_beneath_it(void **state)
+static void cpu__keeps_the_functions_with_most_total_time(void **state)
 {
 	struct ky_stack_profile *profile;
 	struct ky_symbol_table *symbols;
@@ -47,7 +47,7 @@ static void cpu__keeps_what_has_most_beneath_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpu__keeps_what_has_most_beneath_it),
+		cmocka_unit_test(cpu__keeps_the_functions_with_most_total_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,8 +41,9 @@ static void finish(struct waits_case *w)
 	case_finish(&w->c);
 }
 
-/* By switch records, that nobody is told to have ended. */
-static void write_untold(struct read_case *c, uint64_t end_ns, uint8_t reason, uint8_t clipped)
+/* By switch records, without a known waker. */
+static void write_without_waker(struct read_case *c, uint64_t end_ns, uint8_t reason,
+				uint8_t clipped)
 {
 	CASE_EVENT(c, 911, "OffCpuEvent", end_ns, CASE_FIELD("tid", U32),
 		   CASE_FIELD("duration_ns", VARINT), CASE_FIELD("reason", U8),
@@ -58,20 +59,20 @@ static void write_untold(struct read_case *c, uint64_t end_ns, uint8_t reason, u
 static void write_waits(struct read_case *c)
 {
 	case_off_cpu_woken(c, 102 * MS, MS, 11, 1, 51, 40, "worker");
-	write_untold(c, 104 * MS, 3, 0);
-	write_untold(c, 106 * MS, 4, 0); /* preempted: nobody has to wake it */
-	write_untold(c, 108 * MS, 1, 1); /* began unseen */
-	write_untold(c, 110 * MS, 1, 2); /* goes on */
+	write_without_waker(c, 104 * MS, 3, 0);
+	write_without_waker(c, 106 * MS, 4, 0); /* preempted: it needs no wake-up */
+	write_without_waker(c, 108 * MS, 1, 1); /* began unseen */
+	write_without_waker(c, 110 * MS, 1, 2); /* continues */
 	case_off_window(c, 112 * MS, 12 * MS, 24 * MS);
 	case_off_cpu_woken(c, 202 * MS, MS, 11, 2, 0, 0, "");
-	write_untold(c, 204 * MS, 1, 0);
-	/* A call tells it, too: it is told once, and counted all the same. */
+	write_without_waker(c, 204 * MS, 1, 0);
+	/* A call reports it, too: it is recorded once, and counted as well. */
 	case_off_cpu_by(c, 208 * MS, 8 * MS, 11, 0, 0, 1, 1.0, KY_OFF_CPU_BY_CALL);
 	case_off_window(c, 212 * MS, 12 * MS, 100 * MS);
-	write_untold(c, 220 * MS, 1, 0); /* its window was not told any more */
+	write_without_waker(c, 220 * MS, 1, 0); /* its window was not written any more */
 }
 
-static void waits__say_of_how_many_the_wake_up_was_not_told(void **state)
+static void waits__count_those_without_a_known_wake_up(void **state)
 {
 	struct ky_stack_profile_options options = {.from_ns = 150 * MS, .to_ns = 300 * MS};
 	struct waits_case w;
@@ -82,7 +83,7 @@ static void waits__say_of_how_many_the_wake_up_was_not_told(void **state)
 	make(&w, NULL);
 	assert_int_equal(w.profile->wake_wait_count, 5);
 	assert_int_equal(w.profile->wake_unknown_count, 3);
-	/* What nobody could tell apart is neither blocked nor runnable. */
+	/* What cannot be separated is neither blocked nor runnable. */
 	assert_true(w.profile->off_cpu_parts.runnable < w.profile->off_cpu.sum - 5.9 * (double)MS);
 	finish(&w);
 	begin(&w, "wakeups");
@@ -93,7 +94,7 @@ static void waits__say_of_how_many_the_wake_up_was_not_told(void **state)
 	finish(&w);
 }
 
-static void waits__count_no_wake_ups_that_nobody_asked_for(void **state)
+static void waits__count_no_wake_ups_where_none_are_recorded(void **state)
 {
 	struct waits_case w;
 
@@ -109,8 +110,8 @@ static void waits__count_no_wake_ups_that_nobody_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits__say_of_how_many_the_wake_up_was_not_told),
-		cmocka_unit_test(waits__count_no_wake_ups_that_nobody_asked_for),
+		cmocka_unit_test(waits__count_those_without_a_known_wake_up),
+		cmocka_unit_test(waits__count_no_wake_ups_where_none_are_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,59 @@ static void report__lists_the_worst_first_and_the_hang_among_them(void **state)
 	case_finish(&c);
 }
 
-static void report__names_who_woke_a_task_inside_its_own_poll(void **state)
+static void report__lists_a_hang_whose_length_is_not_known(void **state)
+{
+	struct ky_report *report;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	for (uint64_t i = 0; i < 12; i++)
+		case_poll(&c, 1000 + i * 1000, 1100 + i * 1000, 0, 7);
+	case_start(&c, 20000, 0, 8, "svc::hang"); /* the last that was recorded */
+	case_open(&c);
+	assert_int_equal(ky_report_make(&report, c.trace, NULL), 0);
+	assert_int_equal(report->worst_poll_count, 10);
+	assert_int_equal(report->worst_polls[8].poll.duration_ns, 100);
+	assert_int_equal(c.trace->tasks[report->worst_polls[9].poll.task].id, 8);
+	assert_true(report->worst_polls[9].poll.flags & KY_POLL_OPEN);
+	ky_report_free(report);
+	case_finish(&c);
+}
+
+static void report__is_never_led_by_what_is_no_task_of_the_program(void **state)
+{
+	static const char launch[] =
+		"tokio::runtime::scheduler::multi_thread::worker::Launch::launch::{{closure}}";
+	struct ky_report *report;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_run(&c, 1000, 31, 20, launch); /* until the end */
+	case_run(&c, 1000, 32, 21, "svc::resize");
+	case_open_of(&c, 1500, 254, 32, 21, 1000, false, false);
+	case_run(&c, 1055, 32, 21, NULL);
+	case_start(&c, 2000, 255, 22, launch);
+	case_end(&c, 800000, 255);
+	case_poll(&c, 3000, 3100, 0, 7);
+	case_poll(&c, 899000, 900000, 0, 8);
+	case_open(&c);
+	assert_int_equal(ky_report_make(&report, c.trace, NULL), 0);
+	assert_int_equal(report->worst_poll_count, 2);
+	assert_int_equal(report->worst_polls[0].poll.duration_ns, 1000);
+	assert_int_equal(report->worker_count, 1); /* 255 is none */
+	assert_string_equal(ky_trace_name(c.trace, report->groups[0].name), "svc::task");
+	assert_int_equal(report->blocking_group_count, 2);
+	assert_string_equal(ky_trace_name(c.trace, report->blocking_groups[0].name), "svc::resize");
+	assert_int_equal(report->blocking_groups[0].run_max_ns, 55);
+	assert_int_equal(report->blocking.count, 1);
+	assert_int_equal(report->blocking.max, 55);
+	ky_report_free(report);
+	case_finish(&c);
+}
+
+static void report__names_the_waker_of_a_task_inside_its_own_poll(void **state)
 {
 	struct ky_report *report;
 	struct read_case c;
@@ -283,7 +335,7 @@ static void report__writes_json_that_survives_any_name(void **state)
 	ky_buf_release(&out);
 }
 
-static void report__of_dial9_is_what_its_events_add_up_to(void **state)
+static void report__of_dial9_equals_the_sum_of_its_events(void **state)
 {
 	struct ky_byte_source source;
 	struct ky_report *report;
@@ -349,14 +401,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report__calls_a_worker_that_never_parks_fully_active),
 		cmocka_unit_test(report__lists_the_worst_first_and_the_hang_among_them),
-		cmocka_unit_test(report__names_who_woke_a_task_inside_its_own_poll),
+		cmocka_unit_test(report__lists_a_hang_whose_length_is_not_known),
+		cmocka_unit_test(report__is_never_led_by_what_is_no_task_of_the_program),
+		cmocka_unit_test(report__names_the_waker_of_a_task_inside_its_own_poll),
 		cmocka_unit_test(report__leaves_unproven_polls_out_of_every_figure),
 		cmocka_unit_test(report__of_a_worker_counts_known_time_only),
 		cmocka_unit_test(report__knows_nothing_about_lost_records),
 		cmocka_unit_test(report__groups_tasks_by_name_and_cuts_to_a_range),
 		cmocka_unit_test(report__of_a_range_lists_the_tasks_that_are_in_it),
 		cmocka_unit_test(report__writes_json_that_survives_any_name),
-		cmocka_unit_test(report__of_dial9_is_what_its_events_add_up_to),
+		cmocka_unit_test(report__of_dial9_equals_the_sum_of_its_events),
 		cmocka_unit_test(report__survives_each_failing_allocation),
 	};
 

@@ -46,7 +46,7 @@ static void make(uint64_t from, uint64_t to)
 	assert_non_null(use);
 }
 
-static void use__sums_what_grew_between_looks(void **state)
+static void use__sums_growth_between_readings(void **state)
 {
 	(void)state;
 	for (uint64_t second = 1; second <= 5; second++) {
@@ -71,7 +71,7 @@ static void use__sums_what_grew_between_looks(void **state)
 	assert_true(use->major_faults.sum == NONE);
 	assert_true(use->fds.max == NONE);
 	assert_int_equal(use->findings, 0);
-	/* A range: from the look before it to the one behind it. */
+	/* A range: from the reading before it to the one after it. */
 	trace.run_first_ns = SECOND;
 	trace.run_last_ns = 5 * SECOND;
 	make(2, 4);
@@ -179,7 +179,7 @@ static void findings__each_by_itself(void **state)
 	assert_int_equal(use->findings, 0);
 }
 
-static void pressure__worst_time_between_two_looks(void **state)
+static void pressure__worst_time_between_two_readings(void **state)
 {
 	uint64_t second, *values;
 
@@ -195,6 +195,29 @@ static void pressure__worst_time_between_two_looks(void **state)
 	assert_int_equal(use->pressure[0][KY_PRESSURE_CPU_SOME].max_permille, 200);
 	assert_int_equal(use->pressure[1][KY_PRESSURE_IO_SOME].max_permille, 100);
 	assert_true(use->pressure[1][KY_PRESSURE_CPU_SOME].sum == NONE);
+	/* Others wait: no cause here, unless this process waits, too. */
+	assert_int_equal(use->findings, 0);
+	assert_true(use->own_delay_permille == NONE);
+}
+
+static void pressure__is_a_cause_where_the_process_itself_waits(void **state)
+{
+	struct ky_trace_thread_cpu readings[] = {
+		{.time_ns = SECOND, .cpu_ns = 0, .run_delay_ns = 0, .tid = 7},
+		{.time_ns = 3 * SECOND, .cpu_ns = 970, .run_delay_ns = 30, .tid = 7},
+	};
+
+	(void)state;
+	for (uint64_t second = 1; second <= 3; second++)
+		add(second, KY_RESOURCE_PRESSURE, 0)[KY_PRESSURE_CPU_SOME] = second * SECOND / 2;
+	trace.thread_cpus = readings;
+	trace.thread_cpu_count = 2;
+	make(0, 0);
+	assert_int_equal(use->own_delay_permille, 30);
+	assert_int_equal(use->findings, 0);
+	readings[1].run_delay_ns = 970;
+	make(0, 0);
+	assert_int_equal(use->own_delay_permille, 500);
 	assert_int_equal(use->findings, 1u << KY_FOUND_CPU_PRESSURE);
 }
 
@@ -211,7 +234,7 @@ static uint64_t *add_queue(uint64_t second, uint64_t inode, uint64_t pending, ui
 	return values;
 }
 
-static void queues__are_told_apart_and_full_at_their_limit(void **state)
+static void queues__are_distinguished_and_full_at_their_limit(void **state)
 {
 	(void)state;
 	add_queue(1, 5, 0, 0);
@@ -239,14 +262,15 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(use__sums_what_grew_between_looks),
+		CASE(use__sums_growth_between_readings),
 		CASE(use__of_several_processes_is_none),
 		CASE(use__counters_that_begin_anew_are_not_growth),
 		CASE(group__tightest_limit_of_all_levels_counts),
 		CASE(group__without_limits_finds_nothing),
 		CASE(findings__each_by_itself),
-		CASE(pressure__worst_time_between_two_looks),
-		CASE(queues__are_told_apart_and_full_at_their_limit),
+		CASE(pressure__worst_time_between_two_readings),
+		CASE(pressure__is_a_cause_where_the_process_itself_waits),
+		CASE(queues__are_distinguished_and_full_at_their_limit),
 	};
 
 	return cmocka_run_group_tests_name("resource_use", tests, NULL, NULL);

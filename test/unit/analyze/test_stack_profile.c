@@ -70,7 +70,7 @@ static const struct ky_stack_profile_function *function_of(const struct ky_stack
 	return NULL;
 }
 
-static void profile__says_self_and_total_by_weight(void **state)
+static void profile__gives_self_and_total_by_weight(void **state)
 {
 	const struct ky_stack_profile_function *function;
 	struct profile_case p;
@@ -128,7 +128,7 @@ static void profile__gives_self_time_to_what_is_inlined(void **state)
 	finish(&p);
 }
 
-static void profile__looks_into_long_polls_and_kinds(void **state)
+static void profile__covers_long_polls_and_kinds(void **state)
 {
 	struct profile_case p;
 	uint32_t hash, other;
@@ -159,7 +159,7 @@ static void profile__looks_into_long_polls_and_kinds(void **state)
 	finish(&p);
 }
 
-static void profile__says_what_a_poll_waited_for(void **state)
+static void profile__names_what_a_poll_waited_for(void **state)
 {
 	static const uint64_t sleeps[] = {0x30, 0x20};
 	struct profile_case p;
@@ -186,7 +186,43 @@ static void profile__says_what_a_poll_waited_for(void **state)
 	finish(&p);
 }
 
-static void profile__tells_blocked_from_runnable(void **state)
+/* Calls of one kind of descriptor are one row, with all ports, results and errors. */
+static void profile__separates_calls_by_descriptor(void **state)
+{
+	enum {
+		FILE_KIND = 1,
+		PIPE_KIND = 3
+	};
+	const struct ky_stack_profile_calls *calls;
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	case_off_cpu_call(&p.c, 110 * MS, 8 * MS, 0, KY_FD_KIND_TCP, 5432, 40000, 100, 0);
+	case_off_cpu_call(&p.c, 120 * MS, 8 * MS, 0, KY_FD_KIND_TCP, 5432, 40001, 0, 110);
+	case_off_cpu_call(&p.c, 130 * MS, 8 * MS, 0, KY_FD_KIND_TCP, 6379, 40001, 20, 0);
+	case_off_cpu_call(&p.c, 140 * MS, 4 * MS, 0, PIPE_KIND, 0, 0, 7, 0);
+	case_off_cpu_call(&p.c, 150 * MS, 2 * MS, 0, FILE_KIND, 0, 0, 0, 0);
+	make(&p, NULL);
+	assert_int_equal(p.profile->wait_count, 3);
+	calls = &p.profile->waits[0].calls;
+	assert_string_equal(ky_fd_kind_name(calls->fd_kind), "tcp");
+	assert_int_equal(p.profile->waits[0].ns.count, 3);
+	assert_int_equal(calls->peer_port_count, 2);
+	assert_int_equal(calls->peer_ports[0], 5432);
+	assert_int_equal(calls->peer_ports[1], 6379);
+	assert_int_equal(calls->local_port, 0);
+	assert_int_equal(calls->failed_count, 1);
+	assert_int_equal(calls->errors[0], 110);
+	assert_int_equal(calls->moved_bytes, 120);
+	assert_string_equal(ky_fd_kind_name(p.profile->waits[1].calls.fd_kind), "pipe");
+	assert_int_equal(p.profile->waits[1].calls.moved_bytes, 7);
+	assert_string_equal(ky_fd_kind_name(p.profile->waits[2].calls.fd_kind), "file");
+	assert_string_equal(ky_fd_kind_name(255), "");
+	finish(&p);
+}
+
+static void profile__separates_blocked_from_runnable(void **state)
 {
 	struct profile_case p;
 
@@ -234,7 +270,7 @@ static void write_woken(struct profile_case *p)
 	case_off_cpu_woken(&p->c, 123 * MS, MS, 13, 0, 0, 0, "");
 }
 
-static void profile__says_who_ended_the_waits(void **state)
+static void profile__names_the_wakers_of_waits(void **state)
 {
 	const struct ky_stack_profile_waker *waker;
 	struct profile_case p;
@@ -282,7 +318,7 @@ static void profile__counts_tasks_of_one_kind_as_one_waker(void **state)
 	finish(&p);
 }
 
-static void profile__says_what_took_the_processor_from_a_poll(void **state)
+static void profile__names_what_took_the_cpu_from_a_poll(void **state)
 {
 	struct profile_case p;
 
@@ -298,7 +334,7 @@ static void profile__says_what_took_the_processor_from_a_poll(void **state)
 	case_off_window(&p.c, 212 * MS, 20 * MS, 100 * MS);
 	case_off_window(&p.c, 213 * MS, 20 * MS, 10 * MS); /* makes no sense */
 	case_end(&p.c, 220 * MS, 0);
-	case_off_window(&p.c, 150 * MS, 0, 38 * MS); /* another process ended: told again */
+	case_off_window(&p.c, 150 * MS, 0, 38 * MS); /* another process ended: written again */
 	case_off_window(&p.c, 262 * MS, 0, 50 * MS); /* nothing was watched up to the end */
 	make(&p, NULL);
 	assert_int_equal(p.profile->switches_observed_ns, 40 * MS);
@@ -322,7 +358,7 @@ static void profile__says_what_took_the_processor_from_a_poll(void **state)
 	finish(&p);
 }
 
-static void profile__says_what_a_task_awaits_and_not_how_it_was_seen(void **state)
+static void profile__names_what_a_task_awaits_and_not_how_it_was_seen(void **state)
 {
 	const struct ky_code_stacks *code;
 	struct profile_case p;
@@ -351,7 +387,7 @@ static void profile__says_what_a_task_awaits_and_not_how_it_was_seen(void **stat
 	finish(&p);
 }
 
-static void profile__says_where_tasks_wait(void **state)
+static void profile__names_where_tasks_wait(void **state)
 {
 	struct profile_case p;
 	uint32_t stack;
@@ -411,7 +447,7 @@ static void profile__counts_a_task_at_several_places_once(void **state)
 	finish(&p);
 }
 
-static void profile__counts_a_task_that_a_dump_tells_of_once(void **state)
+static void profile__counts_a_task_that_a_dump_lists_once(void **state)
 {
 	struct profile_case p;
 	uint32_t stack;
@@ -422,15 +458,49 @@ static void profile__counts_a_task_that_a_dump_tells_of_once(void **state)
 	case_poll(&p.c, 100 * MS, 101 * MS, 0, 1);
 	case_place(&p.c, 100 * MS + 5, 1, stack, 1.0);
 	case_poll(&p.c, 110 * MS, 111 * MS, 0, 9);
-	case_told_place(&p.c, 111 * MS, 1, stack, 100 * MS + 5, 0);
-	case_told_place(&p.c, 111 * MS, 2, stack, 50 * MS, 1); /* nothing else knows this task */
-	case_told_place(&p.c, 111 * MS, 3, stack, 60 * MS, 2); /* it was being polled */
+	case_listed_place(&p.c, 111 * MS, 1, stack, 100 * MS + 5, 0);
+	case_listed_place(&p.c, 111 * MS, 2, stack, 50 * MS, 1); /* nothing else knows this task */
+	case_listed_place(&p.c, 111 * MS, 3, stack, 60 * MS, 2); /* it was being polled */
 	make(&p, NULL);
 	assert_int_equal(p.profile->waiting_count, 2);
 	assert_int_equal(p.profile->place_count, 1);
 	assert_int_equal(p.profile->places[0].task_count, 2);
 	assert_int_equal(p.profile->places[0].since_ns, 50 * MS);
 	assert_int_equal(p.profile->places[0].ns.count, 1);
+	finish(&p);
+}
+
+/* Two waits of task 1, of which one has points, two of them; task 2 waits still. A short one counts
+ * nowhere. */
+static void profile__splits_the_time_that_polls_say(void **state)
+{
+	struct profile_case p;
+	uint32_t one, other;
+
+	(void)state;
+	begin(&p);
+	one = CASE_STACK(&p.c, 0x30, 0x20);
+	other = CASE_STACK(&p.c, 0x10);
+	case_poll(&p.c, 100 * MS, 101 * MS, 0, 1);
+	case_poll(&p.c, 102 * MS, 103 * MS, 0, 2);
+	case_poll(&p.c, 131 * MS, 132 * MS, 0, 1);
+	case_wait(&p.c, 131 * MS, 1, one, 101 * MS, 101 * MS, 30 * MS, 0);
+	case_wait(&p.c, 131 * MS, 1, other, 50 * MS, 101 * MS, 30 * MS, 1);
+	case_poll(&p.c, 137 * MS, 138 * MS, 0, 1);
+	case_wait(&p.c, 137 * MS, 1, one, 132 * MS, 132 * MS, 5 * MS, 0);
+	case_poll(&p.c, 158 * MS, 163 * MS, 0, 1);
+	case_wait(&p.c, 163 * MS, 2, other, 20 * MS, 103 * MS, 0, 0);
+	make(&p, NULL);
+	assert_int_equal(p.profile->waited_ns, 110 * MS);
+	assert_int_equal(p.profile->waited_known_ns, 90 * MS);
+	assert_int_equal(p.profile->place_count, 2);
+	assert_int_equal(p.profile->places[0].task_count, 1);
+	assert_int_equal(p.profile->places[0].since_ns, 103 * MS);
+	assert_int_equal(p.profile->places[0].known_ns, 20 * MS);
+	assert_int_equal(ky_whole(p.profile->places[0].ns.sum), 60 * MS);
+	assert_int_equal(p.profile->places[0].also_ns, 30 * MS);
+	assert_int_equal(ky_whole(p.profile->places[1].ns.sum), 30 * MS);
+	assert_int_equal(p.profile->places[1].known_ns, 0);
 	finish(&p);
 }
 
@@ -459,8 +529,8 @@ static void profile__adds_up_live_and_allocated_bytes(void **state)
 	finish(&p);
 }
 
-/* By the C functions, which are inlined: the call is nobody's own line. */
-static void profile__tells_functions_apart_that_call_the_library(void **state)
+/* By the C functions, which are inlined: the call is no line of the program. */
+static void profile__distinguishes_functions_that_call_the_library(void **state)
 {
 	struct profile_case p;
 
@@ -503,7 +573,7 @@ static void profile__names_the_dependency_where_nothing_is_the_programs_own(void
 }
 
 /* As in a release build, which has names alone. */
-static void profile__tells_own_functions_by_their_names(void **state)
+static void profile__recognises_own_functions_by_their_names(void **state)
 {
 	static const char *const names[] = {
 		"demo::export::{{closure}}",
@@ -529,7 +599,7 @@ static void profile__tells_own_functions_by_their_names(void **state)
 }
 
 /* Ten parts of 100 ms .. 200 ms; half of it is at 150 ms. */
-static void profile__says_what_grew_and_what_was_live_when(void **state)
+static void profile__gives_growth_and_live_bytes_over_time(void **state)
 {
 	const struct ky_stack_profile_heap *heap;
 	struct profile_case p;
@@ -677,24 +747,26 @@ static void profile__reads_dial9(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(profile__says_self_and_total_by_weight),
+		cmocka_unit_test(profile__gives_self_and_total_by_weight),
 		cmocka_unit_test(profile__counts_recursion_once_in_total),
 		cmocka_unit_test(profile__gives_self_time_to_what_is_inlined),
-		cmocka_unit_test(profile__looks_into_long_polls_and_kinds),
-		cmocka_unit_test(profile__says_what_a_poll_waited_for),
-		cmocka_unit_test(profile__tells_blocked_from_runnable),
-		cmocka_unit_test(profile__says_who_ended_the_waits),
+		cmocka_unit_test(profile__covers_long_polls_and_kinds),
+		cmocka_unit_test(profile__names_what_a_poll_waited_for),
+		cmocka_unit_test(profile__separates_calls_by_descriptor),
+		cmocka_unit_test(profile__separates_blocked_from_runnable),
+		cmocka_unit_test(profile__names_the_wakers_of_waits),
 		cmocka_unit_test(profile__counts_tasks_of_one_kind_as_one_waker),
-		cmocka_unit_test(profile__says_what_took_the_processor_from_a_poll),
-		cmocka_unit_test(profile__says_where_tasks_wait),
-		cmocka_unit_test(profile__says_what_a_task_awaits_and_not_how_it_was_seen),
+		cmocka_unit_test(profile__names_what_took_the_cpu_from_a_poll),
+		cmocka_unit_test(profile__names_where_tasks_wait),
+		cmocka_unit_test(profile__names_what_a_task_awaits_and_not_how_it_was_seen),
 		cmocka_unit_test(profile__counts_a_task_at_several_places_once),
-		cmocka_unit_test(profile__counts_a_task_that_a_dump_tells_of_once),
+		cmocka_unit_test(profile__counts_a_task_that_a_dump_lists_once),
+		cmocka_unit_test(profile__splits_the_time_that_polls_say),
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
-		cmocka_unit_test(profile__tells_functions_apart_that_call_the_library),
+		cmocka_unit_test(profile__distinguishes_functions_that_call_the_library),
 		cmocka_unit_test(profile__names_the_dependency_where_nothing_is_the_programs_own),
-		cmocka_unit_test(profile__tells_own_functions_by_their_names),
-		cmocka_unit_test(profile__says_what_grew_and_what_was_live_when),
+		cmocka_unit_test(profile__recognises_own_functions_by_their_names),
+		cmocka_unit_test(profile__gives_growth_and_live_bytes_over_time),
 		cmocka_unit_test(profile__range_begins_with_what_is_live),
 		cmocka_unit_test(profile__withholds_what_losses_make_unsafe),
 		cmocka_unit_test(profile__keeps_to_its_range),

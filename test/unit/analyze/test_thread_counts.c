@@ -6,8 +6,8 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static struct ky_trace_thread_cpu look(uint64_t second, uint32_t tid, uint64_t worker,
-				       uint64_t cpu_ms, uint64_t delay_ms)
+static struct ky_trace_thread_cpu reading(uint64_t second, uint32_t tid, uint64_t worker,
+					  uint64_t cpu_ms, uint64_t delay_ms)
 {
 	return (struct ky_trace_thread_cpu){.time_ns = (second + 1) * SECOND,
 					    .cpu_ns = cpu_ms * 1000000,
@@ -18,26 +18,27 @@ static struct ky_trace_thread_cpu look(uint64_t second, uint32_t tid, uint64_t w
 					    .tid = tid};
 }
 
-static uint32_t make(struct ky_trace_thread_cpu *looks, uint32_t count, uint64_t from_ns,
+static uint32_t make(struct ky_trace_thread_cpu *readings, uint32_t count, uint64_t from_ns,
 		     uint64_t to_ns, struct ky_thread_count **out)
 {
-	struct ky_trace trace = {.thread_cpus = looks, .thread_cpu_count = count};
+	struct ky_trace trace = {.thread_cpus = readings, .thread_cpu_count = count};
 	uint32_t got;
 
 	assert_int_equal(ky_thread_counts(&trace, from_ns, to_ns, out, &got), 0);
 	return got;
 }
 
-static void counts__divide_the_time_between_looks(void **state)
+static void counts__divide_the_time_between_readings(void **state)
 {
-	struct ky_trace_thread_cpu looks[] = {
-		look(0, 11, 1, 500, 10),  look(0, 10, 0, 100, 0),   look(1, 11, 1, 600, 10),
-		look(2, 10, 0, 400, 200), look(3, 11, 1, 3700, 10), look(3, 10, 0, 450, 250),
+	struct ky_trace_thread_cpu readings[] = {
+		reading(0, 11, 1, 500, 10),  reading(0, 10, 0, 100, 0),
+		reading(1, 11, 1, 600, 10),  reading(2, 10, 0, 400, 200),
+		reading(3, 11, 1, 3700, 10), reading(3, 10, 0, 450, 250),
 	};
 	struct ky_thread_count *counts;
 
 	(void)state;
-	assert_int_equal(make(looks, 6, 0, 0, &counts), 2);
+	assert_int_equal(make(readings, 6, 0, 0, &counts), 2);
 	assert_int_equal(counts[0].worker_id, 0);
 	assert_true(counts[0].span_ns == 3 * SECOND);
 	assert_int_equal(counts[0].cpu_ns, 350000000);
@@ -51,34 +52,36 @@ static void counts__divide_the_time_between_looks(void **state)
 	assert_true(counts[1].cpu_ns == 3200000000);
 	assert_int_equal(counts[1].blocked_ns, 900000000);
 	ky_free(counts);
-	assert_int_equal(make(looks, 6, 2 * SECOND, 4 * SECOND, &counts), 0);
+	assert_int_equal(make(readings, 6, 2 * SECOND, 4 * SECOND, &counts), 0);
 	ky_free(counts);
 }
 
 static void counts__do_not_join_threads_or_workers(void **state)
 {
-	struct ky_trace_thread_cpu looks[] = {
-		look(0, 10, 0, 500, 0), look(1, 10, 0, 100, 0), /* the number was given anew */
-		look(2, 10, 3, 200, 0), look(3, 10, 3, 300, 0), /* it serves another worker now */
-		look(4, 10, 3, 400, 0),
+	struct ky_trace_thread_cpu readings[] = {
+		reading(0, 10, 0, 500, 0),
+		reading(1, 10, 0, 100, 0), /* the number was given anew */
+		reading(2, 10, 3, 200, 0),
+		reading(3, 10, 3, 300, 0), /* it serves another worker now */
+		reading(4, 10, 3, 400, 0),
 	};
 	struct ky_thread_count *counts;
 
 	(void)state;
-	looks[4].voluntary = looks[4].involuntary = UINT64_MAX;
-	assert_int_equal(make(looks, 5, 0, 0, &counts), 1);
+	readings[4].voluntary = readings[4].involuntary = UINT64_MAX;
+	assert_int_equal(make(readings, 5, 0, 0, &counts), 1);
 	assert_int_equal(counts[0].worker_id, 3);
 	assert_true(counts[0].span_ns == 2 * SECOND);
 	assert_int_equal(counts[0].cpu_ns, 200000000);
 	assert_false(counts[0].has_switches);
 	ky_free(counts);
-	assert_int_equal(make(looks, 0, 0, 0, &counts), 0);
+	assert_int_equal(make(readings, 0, 0, 0, &counts), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts__divide_the_time_between_looks),
+		cmocka_unit_test(counts__divide_the_time_between_readings),
 		cmocka_unit_test(counts__do_not_join_threads_or_workers),
 	};
 

@@ -24,7 +24,7 @@
 static volatile uint32_t sink;
 static int pipe_ends[2];
 
-/* A frame of a size that only its description tells. */
+/* A frame whose size is only in its description. */
 KEPT static void unwind_inner(void)
 {
 	volatile char room[300];
@@ -117,7 +117,7 @@ static void walk_child(void (*body)(void), struct ky_unwind *walk, const char *o
 	char why[KY_ATTACH_WHY_BYTES] = "";
 	pid_t child = start(body, &frame);
 
-	/* A process that is traced is refused, so it is looked at as somebody else's would be. */
+	/* A process that is traced is refused, so it is read as another user's would be. */
 	ptrace(PTRACE_DETACH, child, NULL, NULL);
 	assert_int_equal(ky_process_check(&process, (uint32_t)child, why), 0);
 	ky_unwind_thread(walk, &process, &frame);

@@ -5,7 +5,7 @@
 #include <kymo/base.h>
 #include <string.h>
 
-static void error__every_code_of_ours_has_its_text(void **state)
+static void error__every_kymo_code_has_its_text(void **state)
 {
 	(void)state;
 #define CHECK(name, value, text) assert_string_equal(kymo_error_text(KYMO_E_##name), text);
@@ -26,7 +26,7 @@ static void error__other_codes_have_some_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(error__every_code_of_ours_has_its_text),
+		cmocka_unit_test(error__every_kymo_code_has_its_text),
 		cmocka_unit_test(error__other_codes_have_some_text),
 	};
 

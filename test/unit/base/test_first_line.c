@@ -43,7 +43,7 @@ static void first_line__is_cut_where_the_room_ends(void **state)
 	assert_string_equal(line, "abc");
 }
 
-static void first_line__of_nothing_is_empty_and_said(void **state)
+static void first_line__of_nothing_is_empty_and_reported(void **state)
 {
 	char line[16] = "before";
 
@@ -60,7 +60,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_line__ends_at_the_line_break_or_the_file),
 		cmocka_unit_test(first_line__is_cut_where_the_room_ends),
-		cmocka_unit_test(first_line__of_nothing_is_empty_and_said),
+		cmocka_unit_test(first_line__of_nothing_is_empty_and_reported),
 	};
 
 	return cmocka_run_group_tests_name("first_line", tests, NULL, NULL);

@@ -85,7 +85,7 @@ static void out_text__bytes_percent_seconds_and_utc(void **state)
 			    "2026-10-26 16:40:11.199747");
 }
 
-static void out_text__no_trace_can_talk_to_the_terminal(void **state)
+static void out_text__no_trace_can_control_the_terminal(void **state)
 {
 	static const char hostile[] = "a\033[2Jb\x9b"
 				      "c\xc2\x9b"
@@ -138,13 +138,13 @@ static void out_text__the_last_column_is_folded_where_the_line_ends(void **state
 	assert_string_equal(text(), "Check  Found\na      abcdefghijklmnopqrstuvwxyz\n");
 	print_two_columns(32, letters);
 	assert_string_equal(text(), "Check  Found\na      abcdefghijklmnopqrstuvwxy\n       z\n");
-	/* Behind a space where there is one, which is not shown; also when it would stand last. */
+	/* After a space where there is one, which is not shown; also when it would stand last. */
 	print_two_columns(32, "some words, and yet more words of words");
 	assert_string_equal(
 		text(), "Check  Found\na      some words, and yet more\n       words of words\n");
 	print_two_columns(32, "some words, and yet even more");
 	assert_string_equal(text(), "Check  Found\na      some words, and yet even\n       more\n");
-	/* Not behind those in front, which would leave an empty line. */
+	/* Not after those in front, which would leave an empty line. */
 	print_two_columns(32, "  abcdefghijklmnopqrstuvwxyz");
 	assert_string_equal(text(), "Check  Found\na        abcdefghijklmnopqrstuvw\n       xyz\n");
 	/* By characters: no letter is torn. */
@@ -196,7 +196,7 @@ int main(void)
 		TEST(out_text__counts_have_thousands_separators),
 		TEST(out_text__durations_round_to_three_digits),
 		TEST(out_text__bytes_percent_seconds_and_utc),
-		TEST(out_text__no_trace_can_talk_to_the_terminal),
+		TEST(out_text__no_trace_can_control_the_terminal),
 		TEST(out_text__tables_align_by_columns_not_bytes),
 		TEST(out_text__the_last_column_is_folded_where_the_line_ends),
 		TEST(out_text__format_grows_past_its_first_buffer),

@@ -102,6 +102,42 @@ static void quantity__bounds_are_part_of_it(void **state)
 	assert_false(ky_quantity_or_off(ky_quantity_ns, "Off", 0, 2048, &value));
 }
 
+static void quantity__texts_are_exact_and_read_back(void **state)
+{
+	static const struct written durations[] = {
+		{"0ns", 0},
+		{"999ns", 999},
+		{"1us", 1000},
+		{"1.5ms", 1500000},
+		{"1.050007ms", 1050007},
+		{"59s", UINT64_C(59000000000)},
+		{"1m", UINT64_C(60000000000)},
+		{"90s", UINT64_C(90000000000)},
+		{"90.5s", UINT64_C(90500000000)},
+		{"1h", UINT64_C(3600000000000)},
+		{"61m", UINT64_C(3660000000000)},
+	};
+	static const struct written sizes[] = {
+		{"0", 0},         {"1000", 1000},        {"64K", 65536},
+		{"65537", 65537}, {"1025K", 1025 << 10}, {"3T", UINT64_C(3) << 40},
+	};
+	char text[KY_QUANTITY_TEXT_BYTES];
+	uint64_t value;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+		assert_string_equal(ky_quantity_ns_text(text, durations[i].value),
+				    durations[i].text);
+		assert_int_equal(ky_quantity_ns(text, &value), 0);
+		assert_true(value == durations[i].value);
+	}
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		assert_string_equal(ky_quantity_bytes_text(text, sizes[i].value), sizes[i].text);
+		assert_int_equal(ky_quantity_bytes(text, &value), 0);
+		assert_true(value == sizes[i].value);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +146,7 @@ int main(void)
 		cmocka_unit_test(quantity__refuses_the_rest),
 		cmocka_unit_test(quantity__overflow_is_an_error),
 		cmocka_unit_test(quantity__bounds_are_part_of_it),
+		cmocka_unit_test(quantity__texts_are_exact_and_read_back),
 	};
 
 	return cmocka_run_group_tests_name("quantity", tests, NULL, NULL);

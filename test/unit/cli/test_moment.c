@@ -17,7 +17,7 @@ static void expect_moment(const char *written, enum ky_moment_kind kind, uint64_
 	assert_true(moment.ns == ns);
 }
 
-static void moment__reads_what_people_write(void **state)
+static void moment__reads_common_notations(void **state)
 {
 	(void)state;
 	expect_moment("1.5s", KY_MOMENT_RELATIVE, 1500000000);
@@ -76,7 +76,7 @@ static void moment__resolves_against_start_and_wall_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(moment__reads_what_people_write),
+		cmocka_unit_test(moment__reads_common_notations),
 		cmocka_unit_test(moment__refuses_the_rest),
 		cmocka_unit_test(moment__resolves_against_start_and_wall_clock),
 	};

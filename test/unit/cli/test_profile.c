@@ -147,7 +147,7 @@ static void profile__quotes_the_rule_that_is_wrong(void **state)
 	assert_non_null(strstr(why, "expected a rule in quotes"));
 }
 
-static void profile__says_where_it_is_no_toml(void **state)
+static void profile__reports_where_it_is_no_toml(void **state)
 {
 	static const char *const wrong[] = {"[events\n", "a = \n", "\n\nb = 1\nb = 2\n",
 					    "a = \"\xff\"\n", "x = 1979-13-01\n"};
@@ -163,7 +163,7 @@ static void profile__says_where_it_is_no_toml(void **state)
 	}
 }
 
-static void profile__takes_an_empty_document_for_nothing_said(void **state)
+static void profile__takes_an_empty_document_as_no_settings(void **state)
 {
 	static const char *const empty[] = {"", "# only a comment\n", "[events.poll]\n[ring]\n",
 					    "triggers = []\n"};
@@ -224,8 +224,8 @@ int main(void)
 		cmocka_unit_test(profile__allocations_are_asked_for_in_two_ways),
 		cmocka_unit_test(profile__says_file_line_key_and_what_is_allowed),
 		cmocka_unit_test(profile__quotes_the_rule_that_is_wrong),
-		cmocka_unit_test(profile__says_where_it_is_no_toml),
-		cmocka_unit_test(profile__takes_an_empty_document_for_nothing_said),
+		cmocka_unit_test(profile__reports_where_it_is_no_toml),
+		cmocka_unit_test(profile__takes_an_empty_document_as_no_settings),
 		cmocka_unit_test(profile__survives_bytes_that_are_no_profile),
 		cmocka_unit_test(profile__three_come_with_the_program),
 	};

@@ -114,10 +114,10 @@ static void run_options__every_option_reaches_its_place(void **state)
 	assert_int_equal(parse("run --segment-bytes 1K --total-bytes 2G --compress none c"), 0);
 	assert_int_equal(agent->output.segment_bytes_max, 1024);
 	assert_int_equal(agent->output.total_bytes_max, UINT64_C(2) << 30);
-	assert_string_equal(agent->output.stage.suffix, "");
+	assert_string_equal(agent->output.compressor.suffix, "");
 	assert_int_equal(parse("run --compress gzip:6 c"), 0);
-	assert_string_equal(agent->output.stage.suffix, ".gz");
-	assert_int_equal(agent->output.stage.level, 6);
+	assert_string_equal(agent->output.compressor.suffix, ".gz");
+	assert_int_equal(agent->output.compressor.level, 6);
 	assert_int_equal(parse("run c"), 0);
 	assert_false(agent->sampling.is_without_switches);
 	assert_int_equal(parse("run --switches off c"), 0);
@@ -132,7 +132,7 @@ static void run_options__every_option_reaches_its_place(void **state)
 	assert_int_equal(parse("run --sampler perf --sampler auto c"), 0);
 	assert_int_equal(agent->sampling.source, KY_SAMPLING_ANY);
 	assert_int_equal(parse("run c"), 0);
-	assert_string_equal(agent->output.stage.suffix, ".zst");
+	assert_string_equal(agent->output.compressor.suffix, ".zst");
 	assert_int_equal(agent->sampling.source, KY_SAMPLING_ANY);
 }
 
@@ -175,20 +175,20 @@ static void run_options__name_of_a_trace_makes_one_file(void **state)
 	(void)state;
 	assert_int_equal(parse("run -o no/such/a.trc.gz c"), 0);
 	assert_string_equal(agent->output.file, "no/such/a.trc.gz");
-	assert_string_equal(agent->output.stage.suffix, ".gz");
+	assert_string_equal(agent->output.compressor.suffix, ".gz");
 	assert_int_equal(parse("run -o a.trc c"), 0);
-	assert_string_equal(agent->output.stage.suffix, "");
+	assert_string_equal(agent->output.compressor.suffix, "");
 	assert_int_equal(parse("run --compress zstd:7 --total-bytes 1M -o a.trc.zst c"), 0);
-	assert_string_equal(agent->output.stage.suffix, ".zst");
-	assert_int_equal(agent->output.stage.level, 7);
+	assert_string_equal(agent->output.compressor.suffix, ".zst");
+	assert_int_equal(agent->output.compressor.level, 7);
 	assert_int_equal(parse("run -o a.trc/ c"), 0);
 	assert_null(agent->output.file);
 	assert_int_equal(parse("run -o traces c"), 0);
 	assert_null(agent->output.file);
-	assert_string_equal(agent->output.stage.suffix, ".zst");
+	assert_string_equal(agent->output.compressor.suffix, ".zst");
 }
 
-static void run_options__what_one_file_cannot_do_is_said(void **state)
+static void run_options__what_one_file_cannot_do_is_reported(void **state)
 {
 	static const struct {
 		const char *line, *words;
@@ -273,7 +273,7 @@ int main(void)
 		cmocka_unit_test(run_options__every_option_reaches_its_place),
 		cmocka_unit_test(run_options__wrong_values_name_the_option_and_what_it_wants),
 		cmocka_unit_test(run_options__name_of_a_trace_makes_one_file),
-		cmocka_unit_test(run_options__what_one_file_cannot_do_is_said),
+		cmocka_unit_test(run_options__what_one_file_cannot_do_is_reported),
 		cmocka_unit_test(run_options__names_that_are_too_long_are_refused),
 		cmocka_unit_test(run_options__help_needs_no_command),
 		cmocka_unit_test(

@@ -146,7 +146,7 @@ static void drain__nested_polls_leave_the_pair_of_the_worker_alone(void **state)
 	test_poll(&w, T0 + MS, 8, 0);
 	test_poll_end(&w, T0 + 2 * MS, 0);
 	test_poll_end(&w, T0 + 3 * MS, 0);
-	test_poll_end(&w, T0 + 4 * MS, 0); /* of a poll that nobody began */
+	test_poll_end(&w, T0 + 4 * MS, 0); /* of a poll without a begin */
 	case_finish(&c, T0 + 50 * MS);
 	assert_int_equal(COUNT(&c, POLL_START), 1);
 	assert_int_equal(COUNT(&c, POLL_END), 1);
@@ -307,7 +307,7 @@ static void drain__very_deep_polls_stay_balanced(void **state)
 	case_close(&c);
 }
 
-static void drain__gates_are_told_when_a_sub_buffer_says_they_changed(void **state)
+static void drain__gate_changes_of_sub_buffers_become_events(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -317,7 +317,7 @@ static void drain__gates_are_told_when_a_sub_buffer_says_they_changed(void **sta
 	test_writer_open(&w, &c.ring, 501, T0);
 	test_poll(&w, T0, 1, 0);
 	test_poll_end(&w, T0 + 1 * MS, 0);
-	test_writer_claim(&w, T0 + 2 * MS); /* as before: nothing to tell */
+	test_writer_claim(&w, T0 + 2 * MS); /* as before: no event */
 	test_poll(&w, T0 + 2 * MS, 1, 0);
 	test_poll_end(&w, T0 + 3 * MS, 0);
 	test_writer_claim(&w, T0 + 4 * MS);
@@ -349,7 +349,7 @@ int main(void)
 		cmocka_unit_test(drain__blocking_runs_are_events_of_their_own),
 		cmocka_unit_test(drain__parks_belong_to_workers_and_stop_their_cpu_clock),
 		cmocka_unit_test(drain__small_records_become_their_events),
-		cmocka_unit_test(drain__gates_are_told_when_a_sub_buffer_says_they_changed),
+		cmocka_unit_test(drain__gate_changes_of_sub_buffers_become_events),
 		cmocka_unit_test(drain__names_come_from_callback_then_text_then_module),
 		cmocka_unit_test(drain__very_deep_polls_stay_balanced),
 	};

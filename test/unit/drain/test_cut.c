@@ -191,7 +191,7 @@ static void assert_open(const struct test_sink *part, uint64_t chunk, const uint
 
 #define IDS 8192u
 
-/* Tasks told, by spawn or first sight, and not ended before `ns`. */
+/* Tasks written, by spawn or first sight, and not ended before `ns`. */
 static size_t alive_before(const struct test_sink *full, uint64_t ns, bool *is_alive)
 {
 	size_t count = 0;
@@ -271,7 +271,7 @@ static void cut__range_is_the_full_trace_filtered_with_a_true_snapshot(void **st
 	}
 }
 
-static void cut__whole_ring_is_what_a_drain_of_it_gives(void **state)
+static void cut__whole_ring_equals_its_drain(void **state)
 {
 	struct test_prng prng = {99};
 	struct drain_case drained;
@@ -311,9 +311,9 @@ static void cut__whole_ring_is_what_a_drain_of_it_gives(void **state)
 	cut_close(&c);
 }
 
-/* A stream told the first poll and the begin of the second; what that record brings along, here its
- * task's first sight, does not tell it again. */
-static void cut__behind_a_stream_tells_nothing_twice(void **state)
+/* A stream wrote the first poll and the begin of the second; what that record brings along, here
+ * its task's first sight, is not written again. */
+static void cut__after_a_stream_repeats_nothing(void **state)
 {
 	static struct cut_case c;
 	struct test_writer w;
@@ -337,18 +337,7 @@ static void cut__behind_a_stream_tells_nothing_twice(void **state)
 
 /* ---- the horizon ---- */
 
-static uint64_t polls(struct test_writer *w, struct test_ring *ring, uint64_t ns, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		ring->now_ns = ns; /* sub-buffers carry the clock of their claim */
-		test_poll(w, ns, 1 + i % 50, 0);
-		test_poll_end(w, ns + 5000, 0);
-		ns += 10000;
-	}
-	return ns;
-}
-
-static void cut__what_the_ring_has_overwritten_is_a_horizon_and_no_loss(void **state)
+static void cut__overwritten_records_are_a_horizon_and_no_loss(void **state)
 {
 	static struct cut_case c;
 	struct test_writer w, other;
@@ -359,14 +348,14 @@ static void cut__what_the_ring_has_overwritten_is_a_horizon_and_no_loss(void **s
 	(void)state;
 	cut_begin(&c, &w, 16);
 	test_writer_open(&other, &c.ring, 502, T0);
-	ns = polls(&other, &c.ring, T0, 1000);
-	ns = polls(&w, &c.ring, ns, 10000);
+	ns = cut_polls(&other, &c.ring, T0, 1000);
+	ns = cut_polls(&w, &c.ring, ns, 10000);
 	/* Its open sub-buffer is never overwritten; once closed it is, five claims later. */
 	while (atomic_load(&c.ring.header->claim_index) % 16 != (other.slot + 11) % 16)
-		ns = polls(&w, &c.ring, ns, 10);
+		ns = cut_polls(&w, &c.ring, ns, 10);
 	for (sub = other.sub; other.sub == sub;)
-		ns = polls(&other, &c.ring, ns, 10);
-	ns = polls(&w, &c.ring, ns, 2200);
+		ns = cut_polls(&other, &c.ring, ns, 10);
+	ns = cut_polls(&w, &c.ring, ns, 2200);
 	c.options.from_ns = T0 + 1;
 	cut_take(&c, ns + MS);
 	assert_int_equal(c.report.records_lost, 0);
@@ -402,7 +391,7 @@ static void cut__poll_that_began_before_the_horizon_keeps_its_start(void **state
 	(void)state;
 	cut_begin(&c, &w, 8);
 	test_poll(&w, T0, 77, test_ring_name(&c.ring, "svc::stuck", 0, 0));
-	ns = polls(&w, &c.ring, T0 + MS, 9000);
+	ns = cut_polls(&w, &c.ring, T0 + MS, 9000);
 	cut_take(&c, ns + 5 * SECOND);
 	open = EVENT(&c, OPEN_POLL, 0);
 	assert_int_equal(NUMBER(open, OPEN_POLL, task_id), 77);
@@ -432,7 +421,7 @@ static void cut__workers_are_known_although_the_ring_has_overwritten_their_begin
 		test_worker(&w[i], ns += 1000, 12 - i, 0x7000, 0x100 + i);
 	}
 	for (uint32_t n = 0; n < 3000; n++)
-		ns = polls(&w[n % 3], &c.ring, ns, 5);
+		ns = cut_polls(&w[n % 3], &c.ring, ns, 5);
 	cut_take(&c, ns + MS);
 	assert_int_equal(COUNT(&c, RUNTIME), 1);
 	assert_int_equal(COUNT(&c, WORKER), 3);
@@ -460,16 +449,20 @@ static int no_clock(void *ctx, struct ky_clock_anchor *out)
 static void cut__dead_ring_is_timed_by_its_own_clock_readings(void **state)
 {
 	static struct cut_case c;
-	struct test_writer w, stuck;
+	struct test_writer w, stuck, pool; /* the last runs a worker's whole life */
 	uint64_t ns;
+	uint32_t launch;
 
 	(void)state;
 	cut_open(&c, 64);
 	c.ring.header->ticks_per_second = 2600000000u; /* 4 % wrong */
+	test_writer_open(&pool, &c.ring, 503, T0);
+	launch = test_ring_name(&c.ring, "tokio::worker::Launch::launch::{{closure}}", 0, 0);
+	test_emit(&pool, T0, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(3, launch), 0, 0);
 	test_writer_open(&w, &c.ring, 501, T0);
 	test_writer_open(&stuck, &c.ring, 502, T0);
 	test_poll(&stuck, T0, 7, test_ring_name(&c.ring, "svc::hangs", 0, 0));
-	ns = polls(&w, &c.ring, T0 + MS, 12000);
+	ns = cut_polls(&w, &c.ring, T0 + MS, 12000);
 	test_poll(&w, ns, 8, 0);
 	/* Its last record comes an hour after the last reading of the clock. */
 	test_emit(&w, ns + 3600 * SECOND, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(1, 0), 0, 0);
@@ -479,14 +472,15 @@ static void cut__dead_ring_is_timed_by_its_own_clock_readings(void **state)
 	assert_in_range(EVENT(&c, POLL_START, 0)->ns, T0 - 1, T0 + 1);
 	assert_in_range(EVENT(&c, POLL_START, COUNT(&c, POLL_START) - 1)->ns, ns - 50, ns + 50);
 	assert_in_range(EVENT(&c, WAKE, 0)->ns, ns + 3600 * SECOND - MS, ns + 3600 * SECOND + MS);
-	assert_int_equal(c.report.open_poll_count, 2);
+	assert_int_equal(c.report.open_poll_count, 3);
 	assert_int_equal(c.report.open_polls[0].task, 7);
 	assert_int_equal(c.report.open_polls[0].tid, 502);
 	assert_string_equal(c.report.open_polls[0].name, "svc::hangs");
 	assert_int_equal(c.report.open_polls[1].task, 8);
+	assert_int_equal(c.report.open_polls[2].task, 3); /* older, and no finding */
 	assert_int_equal(c.report.newest_ns, EVENT(&c, WAKE, 0)->ns);
 	assert_string_equal(cut_metadata(&c, "process.end"), "unknown");
-	for (size_t i = COUNT(&c, OPEN_POLL) - 2; i < COUNT(&c, OPEN_POLL); i++) {
+	for (size_t i = COUNT(&c, OPEN_POLL) - 3; i < COUNT(&c, OPEN_POLL); i++) {
 		const struct test_event *open = EVENT(&c, OPEN_POLL, i);
 
 		assert_int_equal(NUMBER(open, OPEN_POLL, is_at_exit), 1);
@@ -503,7 +497,7 @@ static void cut__readings_that_contradict_the_others_are_left_out(void **state)
 
 	(void)state;
 	cut_begin(&c, &w, 64);
-	ns = polls(&w, &c.ring, T0, 12000);
+	ns = cut_polls(&w, &c.ring, T0, 12000);
 	test_ring_slot(&c.ring, 0)->anchor.monotonic_ns = UINT64_MAX / 8;
 	test_ring_slot(&c.ring, 9)->anchor.monotonic_ns = 5;
 	test_ring_slot(&c.ring, 20)->anchor.ticks_before += UINT64_C(1) << 50;
@@ -516,7 +510,7 @@ static void cut__readings_that_contradict_the_others_are_left_out(void **state)
 	cut_close(&c);
 }
 
-static void cut__process_end_is_told_as_far_as_it_is_known(void **state)
+static void cut__process_end_is_written_as_far_as_it_is_known(void **state)
 {
 	static struct cut_case c;
 	struct test_writer w;
@@ -524,7 +518,7 @@ static void cut__process_end_is_told_as_far_as_it_is_known(void **state)
 
 	(void)state;
 	cut_begin(&c, &w, 8);
-	ns = polls(&w, &c.ring, T0, 10);
+	ns = cut_polls(&w, &c.ring, T0, 10);
 	c.options.is_dead = true;
 	c.ring.side->end.code = 9;
 	c.ring.side->end.monotonic_ns = ns + 3 * SECOND;
@@ -557,62 +551,6 @@ static void cut__process_end_is_told_as_far_as_it_is_known(void **state)
 
 /* ---- the living ---- */
 
-struct race {
-	struct test_ring *ring;
-	struct test_writer *writer;
-	uint64_t now_ns, wrote_ns;
-	uint32_t before, behind;
-};
-
-/* The clock is read: polls were written just before that, and go on behind it. */
-static int racing_clock(void *ctx, struct ky_clock_anchor *out)
-{
-	struct race *race = ctx;
-	uint64_t ns = race->now_ns - race->before * 10000 - 1;
-
-	polls(race->writer, race->ring, ns, race->before);
-	race->ring->now_ns = race->now_ns;
-	test_ring_anchor(race->ring, out);
-	race->wrote_ns = polls(race->writer, race->ring, race->now_ns + 100, race->behind);
-	return 0;
-}
-
-static void cut__everything_up_to_the_reading_of_the_clock_and_nothing_behind_it(void **state)
-{
-	static const uint32_t before[] = {0, 5, 700, 5000}, behind[] = {3, 300, 3000, 100000};
-	uint32_t count = 4000;
-
-	(void)state;
-	for (int i = 0; i < 4; i++) {
-		for (int k = 0; k < 4; k++) {
-			static struct cut_case c;
-			struct test_writer w;
-			struct race race = {&c.ring, &w, 0, 0, before[i], behind[k]};
-			uint64_t ns;
-
-			cut_open(&c, 64);
-			test_writer_open(&w, &c.ring, 501, T0);
-			ns = polls(&w, &c.ring, T0, count);
-			race.now_ns = ns + before[i] * 10000 + MS;
-			c.options.anchor = racing_clock;
-			c.options.anchor_ctx = &race;
-			cut_take(&c, ns);
-			if (behind[k] < 100000) {
-				assert_int_equal(COUNT(&c, POLL_START), count + before[i]);
-				assert_int_equal(COUNT(&c, POLL_END), count + before[i]);
-				assert_int_equal(COUNT(&c, LOSS), 0);
-			} else { /* so many that the last ones before were overwritten */
-				assert_in_range(COUNT(&c, POLL_START), count - 400,
-						count + before[i]);
-			}
-			assert_true(EVENT(&c, POLL_START, COUNT(&c, POLL_START) - 1)->ns <=
-				    race.now_ns);
-			assert_int_equal(c.report.slots_overwritten, behind[k] == 100000);
-			cut_close(&c);
-		}
-	}
-}
-
 static void cut__nothing_is_written_to_the_image(void **state)
 {
 	static struct cut_case c;
@@ -622,7 +560,7 @@ static void cut__nothing_is_written_to_the_image(void **state)
 
 	(void)state;
 	cut_begin(&c, &w, 16);
-	ns = polls(&w, &c.ring, T0, 9000);
+	ns = cut_polls(&w, &c.ring, T0, 9000);
 	fixed = mmap(NULL, c.ring.image_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		     -1, 0);
 	assert_ptr_not_equal(fixed, MAP_FAILED);
@@ -635,7 +573,7 @@ static void cut__nothing_is_written_to_the_image(void **state)
 	cut_close(&c);
 }
 
-static void cut__takes_no_more_than_it_may(void **state)
+static void cut__copies_no_more_than_its_limit(void **state)
 {
 	static struct cut_case c;
 	struct test_writer w, idle;
@@ -647,7 +585,7 @@ static void cut__takes_no_more_than_it_may(void **state)
 	test_writer_open(&idle, &c.ring, 502, T0);
 	test_poll(&idle, T0, 9, 0);
 	test_writer_open(&w, &c.ring, 501, T0);
-	ns = polls(&w, &c.ring, T0, 9000);
+	ns = cut_polls(&w, &c.ring, T0, 9000);
 	cut_take(&c, ns + MS);
 	all = COUNT(&c, POLL_START);
 	c.options.copy_bytes_max = 8 * KY_SLOT_BYTES;
@@ -674,7 +612,7 @@ static void cut__pairs_of_the_caller_win_over_those_of_the_ring(void **state)
 	cut_open(&c, 8);
 	test_ring_metadata(&c.ring, "app.version", "1");
 	test_writer_open(&w, &c.ring, 501, T0);
-	polls(&w, &c.ring, T0, 10);
+	cut_polls(&w, &c.ring, T0, 10);
 	c.options.pairs = pairs;
 	c.options.pair_count = 2;
 	cut_take(&c, T0 + SECOND);
@@ -691,7 +629,7 @@ static void cut__pairs_of_the_caller_win_over_those_of_the_ring(void **state)
 	cut_close(&c);
 }
 
-static void cut__ring_without_a_record_is_a_trace_all_the_same(void **state)
+static void cut__ring_without_a_record_gives_a_trace(void **state)
 {
 	static struct cut_case c;
 
@@ -710,7 +648,7 @@ static void cut__ring_without_a_record_is_a_trace_all_the_same(void **state)
 	cut_close(&c);
 }
 
-static void cut__says_what_the_image_is_not(void **state)
+static void cut__returns_why_an_image_is_no_ring(void **state)
 {
 	static struct cut_case c;
 
@@ -738,7 +676,7 @@ static int refuse(void *ctx, const struct ky_chunk *chunk)
 	return -ENOSPC;
 }
 
-static void cut__errors_of_the_sink_and_of_memory_come_back(void **state)
+static void cut__returns_errors_of_the_sink_and_of_memory(void **state)
 {
 	static struct cut_case c;
 	struct test_writer w;
@@ -747,7 +685,7 @@ static void cut__errors_of_the_sink_and_of_memory_come_back(void **state)
 
 	(void)state;
 	cut_begin(&c, &w, 8);
-	polls(&w, &c.ring, T0, 2000);
+	cut_polls(&w, &c.ring, T0, 2000);
 	c.options.triggers = &trigger;
 	c.options.trigger_count = 1;
 	c.options.chunk = refuse;
@@ -770,23 +708,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cut__range_is_the_full_trace_filtered_with_a_true_snapshot),
-		cmocka_unit_test(cut__whole_ring_is_what_a_drain_of_it_gives),
-		cmocka_unit_test(cut__behind_a_stream_tells_nothing_twice),
-		cmocka_unit_test(cut__what_the_ring_has_overwritten_is_a_horizon_and_no_loss),
+		cmocka_unit_test(cut__whole_ring_equals_its_drain),
+		cmocka_unit_test(cut__after_a_stream_repeats_nothing),
+		cmocka_unit_test(cut__overwritten_records_are_a_horizon_and_no_loss),
 		cmocka_unit_test(cut__poll_that_began_before_the_horizon_keeps_its_start),
 		cmocka_unit_test(
 			cut__workers_are_known_although_the_ring_has_overwritten_their_begin),
 		cmocka_unit_test(cut__dead_ring_is_timed_by_its_own_clock_readings),
 		cmocka_unit_test(cut__readings_that_contradict_the_others_are_left_out),
-		cmocka_unit_test(cut__process_end_is_told_as_far_as_it_is_known),
-		cmocka_unit_test(
-			cut__everything_up_to_the_reading_of_the_clock_and_nothing_behind_it),
+		cmocka_unit_test(cut__process_end_is_written_as_far_as_it_is_known),
 		cmocka_unit_test(cut__nothing_is_written_to_the_image),
-		cmocka_unit_test(cut__takes_no_more_than_it_may),
+		cmocka_unit_test(cut__copies_no_more_than_its_limit),
 		cmocka_unit_test(cut__pairs_of_the_caller_win_over_those_of_the_ring),
-		cmocka_unit_test(cut__ring_without_a_record_is_a_trace_all_the_same),
-		cmocka_unit_test(cut__says_what_the_image_is_not),
-		cmocka_unit_test(cut__errors_of_the_sink_and_of_memory_come_back),
+		cmocka_unit_test(cut__ring_without_a_record_gives_a_trace),
+		cmocka_unit_test(cut__returns_why_an_image_is_no_ring),
+		cmocka_unit_test(cut__returns_errors_of_the_sink_and_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

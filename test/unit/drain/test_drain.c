@@ -105,7 +105,7 @@ static void drain__random_schedules_come_out_complete_and_sorted(void **state)
 		run_schedule(seed);
 }
 
-static void drain__pairs_balance_per_worker_whatever_is_lost(void **state)
+static void drain__pairs_balance_per_worker_under_any_loss(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -269,7 +269,7 @@ static void drain__random_bytes_in_the_image_do_no_harm(void **state)
 	case_close(&c);
 }
 
-static void drain__open_says_what_is_wrong(void **state)
+static void drain__open_returns_what_is_wrong(void **state)
 {
 	struct drain_case c;
 
@@ -295,30 +295,30 @@ static void view__side_area_is_whole_or_absent(void **state)
 
 	(void)state;
 	case_open(&c, 4);
-	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_int_equal(ky_ring_view_init(&view, c.ring.image, c.ring.image_bytes), 0);
 	assert_ptr_equal(view.side, c.ring.side);
 	end = c.ring.header->side_offset + c.ring.header->side_bytes;
-	assert_int_equal(ky_ring_view_open(&view, c.ring.image, end), 0);
+	assert_int_equal(ky_ring_view_init(&view, c.ring.image, end), 0);
 	assert_ptr_equal(view.side, c.ring.side);
-	assert_int_equal(ky_ring_view_open(&view, c.ring.image, end - 1), 0);
+	assert_int_equal(ky_ring_view_init(&view, c.ring.image, end - 1), 0);
 	assert_null(view.side);
 	c.ring.header->side_bytes = sizeof(struct ky_ring_side) - 1;
-	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_int_equal(ky_ring_view_init(&view, c.ring.image, c.ring.image_bytes), 0);
 	assert_null(view.side);
 	c.ring.header->side_bytes = UINT64_MAX;
-	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_int_equal(ky_ring_view_init(&view, c.ring.image, c.ring.image_bytes), 0);
 	assert_null(view.side);
 	c.ring.header->side_bytes = sizeof(struct ky_ring_side);
 	for (uint64_t offset = 0; offset < 8192; offset += 8) {
 		c.ring.header->side_offset = UINT64_MAX - offset;
-		assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+		assert_int_equal(ky_ring_view_init(&view, c.ring.image, c.ring.image_bytes), 0);
 		assert_null(view.side);
 	}
 	c.ring.header->side_offset = 8192 + 8;
-	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_int_equal(ky_ring_view_init(&view, c.ring.image, c.ring.image_bytes), 0);
 	assert_null(view.side);
 	c.ring.header->side_offset = 0; /* written before there was one */
-	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_int_equal(ky_ring_view_init(&view, c.ring.image, c.ring.image_bytes), 0);
 	assert_null(view.side);
 	case_close(&c);
 }
@@ -358,10 +358,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drain__random_schedules_come_out_complete_and_sorted),
-		cmocka_unit_test(drain__pairs_balance_per_worker_whatever_is_lost),
+		cmocka_unit_test(drain__pairs_balance_per_worker_under_any_loss),
 		cmocka_unit_test(drain__torn_image_gives_what_is_whole),
 		cmocka_unit_test(drain__random_bytes_in_the_image_do_no_harm),
-		cmocka_unit_test(drain__open_says_what_is_wrong),
+		cmocka_unit_test(drain__open_returns_what_is_wrong),
 		cmocka_unit_test(view__side_area_is_whole_or_absent),
 		cmocka_unit_test(drain__nth_allocation_fails_cleanly),
 	};

@@ -24,7 +24,7 @@ static uint32_t below(struct load *load, uint32_t limit)
 	return test_below(&load->random, limit);
 }
 
-/* Now and then several threads write at one moment, or nobody does for long. */
+/* Now and then several threads write at one moment, or none does for long. */
 static uint64_t later(struct load *load, uint32_t i)
 {
 	uint32_t dice = below(load, 1000);
@@ -182,7 +182,7 @@ static void assert_chunks_are_bounded(const struct test_sink *sink)
 	}
 }
 
-static void hot__records_become_what_the_careful_way_makes_of_them(void **state)
+static void hot__records_become_the_events_of_the_general_path(void **state)
 {
 	static struct load hot, careful;
 	struct ky_retain_policy policy = {0};
@@ -248,7 +248,7 @@ static void hot__records_alone_fill_no_chunk_beyond_its_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hot__records_become_what_the_careful_way_makes_of_them),
+		cmocka_unit_test(hot__records_become_the_events_of_the_general_path),
 		cmocka_unit_test(hot__records_alone_fill_no_chunk_beyond_its_bounds),
 	};
 

@@ -41,16 +41,16 @@ static double double_of(uint64_t bits)
 	return value;
 }
 
-static void live__says_what_where_and_since_when(void **state)
+static void live__allocation_has_its_bytes_stack_and_start(void **state)
 {
 	const struct test_event *event;
-	struct ky_alloc_slot *slot;
+	struct ky_alloc_entry *entry;
 
 	(void)state;
-	slot = test_alloc(&c.ring, 9, ADDRESS, 4096, T0 + 10 * MS,
-			  test_alloc_stack(&c.ring, 77, 5, LEAF, 30));
-	atomic_store(&slot->weight, UINT64_C(5) << 31); /* 2.5 */
-	test_poll(&w, T0 + 90 * MS, 7, 0);              /* the trace ends with its last record */
+	entry = test_alloc(&c.ring, 9, ADDRESS, 4096, T0 + 10 * MS,
+			   test_alloc_stack(&c.ring, 77, 5, LEAF, 30));
+	atomic_store(&entry->weight, UINT64_C(5) << 31); /* 2.5 */
+	test_poll(&w, T0 + 90 * MS, 7, 0);               /* the trace ends with its last record */
 	test_poll_end(&w, T0 + 91 * MS, 0);
 	case_finish(&c, END);
 	assert_int_equal(COUNT(&c, ALLOC), 1);
@@ -67,18 +67,18 @@ static void live__says_what_where_and_since_when(void **state)
 }
 
 /* An old recorder left no weight, no stack; the stack may be cut. */
-static void live__tells_what_is_not_known_as_such(void **state)
+static void live__missing_values_have_defined_defaults(void **state)
 {
 	const struct test_event *event;
-	struct ky_alloc_slot *slot;
+	struct ky_alloc_entry *entry;
 
 	(void)state;
-	slot = test_alloc(&c.ring, 0, ADDRESS, 64, T0, KY_ALLOC_NO_STACK);
-	atomic_store(&slot->weight, 0);
-	slot = test_alloc(&c.ring, 1, ADDRESS + 64, 64, T0,
-			  test_alloc_stack(&c.ring, 1, 0, LEAF, 2));
-	atomic_fetch_or(&slot->about, KY_ALLOC_TRUNCATED);
-	atomic_store(&slot->stamp, UINT64_MAX);
+	entry = test_alloc(&c.ring, 0, ADDRESS, 64, T0, KY_ALLOC_NO_STACK);
+	atomic_store(&entry->weight, 0);
+	entry = test_alloc(&c.ring, 1, ADDRESS + 64, 64, T0,
+			   test_alloc_stack(&c.ring, 1, 0, LEAF, 2));
+	atomic_fetch_or(&entry->about, KY_ALLOC_TRUNCATED);
+	atomic_store(&entry->stamp, UINT64_MAX);
 	case_finish(&c, END);
 	assert_int_equal(COUNT(&c, ALLOC), 2);
 	event = EVENT(&c, ALLOC, 0);
@@ -90,21 +90,21 @@ static void live__tells_what_is_not_known_as_such(void **state)
 	assert_int_equal(NUMBER(event, ALLOC, since_ns), 1);
 }
 
-static void live__is_not_what_is_free_or_being_written(void **state)
+static void live__skips_free_and_half_written_entries(void **state)
 {
 	(void)state;
 	test_alloc_stack(&c.ring, 1, 0, LEAF, 2);
 	(void)test_alloc(&c.ring, 0, 0, 64, T0, 1);
 	(void)test_alloc(&c.ring, 1, KY_ALLOC_BUSY, 64, T0, 1);
-	(void)test_alloc(&c.ring, KY_ALLOC_SLOTS - 1, ADDRESS, 64, T0, 1);
+	(void)test_alloc(&c.ring, KY_ALLOC_ENTRIES - 1, ADDRESS, 64, T0, 1);
 	case_finish(&c, END);
 	assert_int_equal(COUNT(&c, ALLOC), 1);
 	assert_int_equal(NUMBER(EVENT(&c, ALLOC, 0), ALLOC, addr), ADDRESS);
 }
 
-/* A stream ends with its process, so what was allocated last is told, at its end; a cut ends where
- * it was asked to, and what came after that is not in it. */
-static void live__allocated_after_the_end_is_told_by_a_stream_alone(void **state)
+/* A stream ends with its process, so what was allocated last is written, at its end; a cut ends
+ * where it was asked to, and what came after that is not in it. */
+static void live__allocation_after_the_end_is_in_a_stream_alone(void **state)
 {
 	static struct cut_case cut;
 
@@ -122,7 +122,7 @@ static void live__allocated_after_the_end_is_told_by_a_stream_alone(void **state
 					      .anchor_ctx = &cut.ring,
 					      .chunk = test_sink_chunk,
 					      .chunk_ctx = &cut.sink,
-					      .host = "box",
+					      .hostname = "box",
 					      .source = "test"};
 	cut_take(&cut, END);
 	assert_int_equal(COUNT(&cut, ALLOC), 1);
@@ -155,7 +155,7 @@ static void stack__that_cannot_be_has_no_frames(void **state)
 
 	(void)state;
 	assert_int_equal(ky_ring_view_alloc_stack(area, 3, frames), 0);
-	/* Behind the table lie the frames: they are no entry, whatever they look like. */
+	/* After the table lie the frames: they are no entry, whatever their bytes are. */
 	atomic_store(&stacks[KY_ALLOC_STACKS].place, UINT64_C(1) << 16 | KY_PLACE_PUBLISHED);
 	assert_int_equal(ky_ring_view_alloc_stack(area, KY_ALLOC_STACKS, frames), 0);
 	atomic_store(&stacks[3].place,
@@ -178,10 +178,10 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(live__says_what_where_and_since_when),
-		CASE(live__tells_what_is_not_known_as_such),
-		CASE(live__is_not_what_is_free_or_being_written),
-		CASE(live__allocated_after_the_end_is_told_by_a_stream_alone),
+		CASE(live__allocation_has_its_bytes_stack_and_start),
+		CASE(live__missing_values_have_defined_defaults),
+		CASE(live__skips_free_and_half_written_entries),
+		CASE(live__allocation_after_the_end_is_in_a_stream_alone),
 		CASE(table__that_is_not_ready_is_not_read),
 		CASE(stack__that_cannot_be_has_no_frames),
 	};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Objects that somebody outside saw come and go. */
+/* Objects whose coming and going was read externally. */
 #include "../../lib/drain_case.h"
 
 #include <drain/module_list.h>
 
-static void modules__seen_outside_come_and_go(void **state)
+static void modules__read_externally_come_and_go(void **state)
 {
 	struct ky_seen_module seen = {.path = "/lib/late.so", .start = 0x10000, .end = 0x20000};
 	struct test_writer w;
@@ -35,7 +35,7 @@ static void modules__seen_outside_come_and_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(modules__seen_outside_come_and_go),
+		cmocka_unit_test(modules__read_externally_come_and_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ static int open_ring(void **state)
 	atomic_store(&c.header->usable_count, SLOTS);
 	atomic_store(&c.header->magic, KY_RING_MAGIC);
 	ky_drain_pace_begin(&c.pace, FOUND);
-	return ky_ring_view_open(&c.view, c.image, sizeof(c.image));
+	return ky_ring_view_init(&c.view, c.image, sizeof(c.image));
 }
 
 static uint64_t step(uint64_t now_ns, uint64_t longest_ns)
@@ -53,7 +53,7 @@ static void pace__new_ring_is_due_at_once(void **state)
 	(void)state;
 	assert_true(ky_drain_pace_is_due(&c.pace, &c.view, FOUND));
 	assert_int_equal(ky_drain_pace_rest(&c.pace, FOUND, SECOND), 0);
-	/* Whoever took the time took it before the ring was found. */
+	/* The time was taken before the ring was found. */
 	assert_int_equal(step(FOUND - MS, SECOND), 20 * MS);
 }
 
@@ -93,7 +93,7 @@ static void pace__quarter_of_the_ring_is_not_exceeded_at_the_last_rate(void **st
 	assert_int_equal(step(now_ns + SECOND, SECOND), SECOND);
 }
 
-static void pace__burst_after_silence_is_seen_at_the_next_look(void **state)
+static void pace__burst_after_silence_is_due_at_the_next_check(void **state)
 {
 	uint64_t now_ns = FOUND + 60 * SECOND;
 
@@ -130,22 +130,22 @@ static void pace__step_may_be_an_eighth_of_the_rest_early(void **state)
 	assert_int_equal(ky_drain_pace_slack(&c.pace), 0);
 }
 
-static void pace__burst_of_stacks_is_seen_too(void **state)
+static void pace__burst_of_samples_is_due_too(void **state)
 {
 	struct ky_sample_head *head = (struct ky_sample_head *)(void *)(c.image + SAMPLES_AT);
 	uint64_t now_ns = FOUND + 60 * SECOND, offset;
-	uint32_t slots = ky_sample_range(KY_SAMPLE_BYTES_MIN, 1, &offset);
+	uint32_t cells = ky_sample_range(KY_SAMPLE_BYTES_MIN, 1, &offset);
 
 	(void)state;
 	step(now_ns, SECOND);
 	/* The pages of the class are not there: nothing is read. */
-	atomic_store(&head->classes[1].claim_index, slots);
+	atomic_store(&head->classes[1].claim_index, cells);
 	assert_false(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
 	atomic_store(&c.header->sample_classes, 1u << 1);
 	assert_true(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
 	step(now_ns, SECOND);
 	assert_false(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
-	atomic_fetch_add(&head->classes[1].claim_index, slots / 4 + 1);
+	atomic_fetch_add(&head->classes[1].claim_index, cells / 4 + 1);
 	assert_true(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
 }
 
@@ -156,9 +156,9 @@ int main(void)
 		cmocka_unit_test_setup(pace__steps_grow_with_the_age_of_the_ring, open_ring),
 		cmocka_unit_test_setup(pace__quarter_of_the_ring_is_not_exceeded_at_the_last_rate,
 				       open_ring),
-		cmocka_unit_test_setup(pace__burst_after_silence_is_seen_at_the_next_look,
+		cmocka_unit_test_setup(pace__burst_after_silence_is_due_at_the_next_check,
 				       open_ring),
-		cmocka_unit_test_setup(pace__burst_of_stacks_is_seen_too, open_ring),
+		cmocka_unit_test_setup(pace__burst_of_samples_is_due_too, open_ring),
 		cmocka_unit_test_setup(pace__ring_is_empty_until_a_sub_buffer_is_begun, open_ring),
 		cmocka_unit_test_setup(pace__step_may_be_an_eighth_of_the_rest_early, open_ring),
 	};

@@ -42,22 +42,23 @@ static const struct test_event *only_place(void)
 	return EVENT(&c, AWAIT_PLACE, 0);
 }
 
-static double double_of(uint64_t bits)
+/* Each of one frame: LEAF + 100 * its number. */
+static void add_stacks(void)
 {
-	double value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
+	for (uint32_t i = 1; i <= 3; i++)
+		test_place_stack(&c.ring, i, i - 1, LEAF + 100 * i, 1);
 }
 
-static void place__says_where_a_task_waits_and_since_when(void **state)
+#define NONE KY_PLACE_NO_STACK
+
+static void place__has_the_stack_and_the_start_of_a_wait(void **state)
 {
 	const struct test_event *event;
 
 	(void)state;
-	test_place(&c.ring, 11, 42, name, T0 + 10 * MS,
-		   test_place_stack(&c.ring, 5, 3, LEAF, 20)); /* of more than one unit */
-	test_place_polled(&c.ring, 42, T0 + 12 * MS);
+	test_place_stack(&c.ring, 5, 3, LEAF, 20); /* of more than one unit */
+	test_points(&c.ring, 9, TEST_POINTS(5, NONE, NONE));
+	test_place(&c.ring, 11, 42, name, T0 + 12 * MS, 9);
 	test_poll(&w, T0 + 90 * MS, 7, 0); /* the trace ends with its last record */
 	test_poll_end(&w, T0 + 91 * MS, 0);
 	case_finish(&c, END);
@@ -66,38 +67,118 @@ static void place__says_where_a_task_waits_and_since_when(void **state)
 	assert_string_equal(TEXT(event, AWAIT_PLACE, task_name), "svc::handler");
 	assert_int_equal(event->frame_count[KY_F_AWAIT_PLACE_callchain], 20);
 	assert_int_equal(event->leaf[KY_F_AWAIT_PLACE_callchain], LEAF);
-	assert_in_range(NUMBER(event, AWAIT_PLACE, since_ns), T0 + 10 * MS - 1, T0 + 10 * MS + 1);
 	assert_in_range(NUMBER(event, AWAIT_PLACE, polled_ns), T0 + 12 * MS - POLLED_NS,
 			T0 + 12 * MS);
+	assert_int_equal(NUMBER(event, AWAIT_PLACE, since_ns),
+			 NUMBER(event, AWAIT_PLACE, polled_ns));
+	assert_int_equal(NUMBER(event, AWAIT_PLACE, wait_ns), 0); /* it still does */
 	assert_int_equal(NUMBER(event, AWAIT_PLACE, state), 0);
 	assert_int_equal(NUMBER(event, AWAIT_PLACE, is_truncated), 0);
-	assert_true(double_of(NUMBER(event, AWAIT_PLACE, inclusion_probability)) == 1.0);
 }
 
-/* As 1 of 64 polls; at three leaves at once; of stacks that did not reach the poll. */
-static void place__has_its_odds_and_each_of_its_stacks(void **state)
+/* At three leaves at once, of which one is known from an earlier poll, and one of an unknown
+ * stack. */
+static void place__has_each_of_its_points(void **state)
 {
-	struct ky_place_slot *slot;
-
 	(void)state;
-	test_place_stack(&c.ring, 1, 0, LEAF, 2);
-	test_place_stack(&c.ring, 2, 1, LEAF + 100, 2);
-	test_place_stack(&c.ring, 3, 2, LEAF + 200, 2);
-	slot = test_place(&c.ring, 0, 42, name, T0, 1);
-	atomic_store(&slot->one_in, 64);
-	atomic_store(&slot->stacks, UINT64_C(1) | UINT64_C(2) << 16 | UINT64_C(3) << 32 |
-					    (uint64_t)KY_PLACE_TRUNCATED << 48);
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, 2, 3) | KY_PLACE_TRUNCATED(1) | KY_PLACE_OLDER(2));
+	test_place(&c.ring, 0, 42, name, T0 + 50 * MS, 9);
+	test_place_since(&c.ring, 0, T0 + 20 * MS);
+	test_poll(&w, T0 + 90 * MS, 7, 0);
 	case_finish(&c, END);
 	assert_int_equal(COUNT(&c, AWAIT_PLACE), 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct test_event *event = EVENT(&c, AWAIT_PLACE, i);
+		uint64_t since_ns = T0 + (i == 2 ? 20 : 50) * MS;
 
-		assert_int_equal(event->leaf[KY_F_AWAIT_PLACE_callchain], LEAF + 100 * i);
-		assert_int_equal(NUMBER(event, AWAIT_PLACE, is_truncated), 1);
-		assert_true(double_of(NUMBER(event, AWAIT_PLACE, inclusion_probability)) ==
-			    1.0 / 64);
+		assert_int_equal(event->leaf[KY_F_AWAIT_PLACE_callchain], LEAF + 100 * (i + 1));
+		assert_int_equal(NUMBER(event, AWAIT_PLACE, is_truncated), i == 1);
+		assert_int_equal(NUMBER(event, AWAIT_PLACE, point), i);
+		assert_in_range(NUMBER(event, AWAIT_PLACE, since_ns), since_ns - POLLED_NS,
+				since_ns);
 	}
 }
+
+/* ---- waits that end ---- */
+
+static void poll_task(uint64_t from_ns, uint64_t to_ns, uint32_t points)
+{
+	test_poll(&w, from_ns, 42, name);
+	test_poll_end(&w, to_ns, points << KYMO_POLL_POINTS_SHIFT);
+}
+
+static void wait__of_10_ms_is_told_when_it_ends(void **state)
+{
+	const struct test_event *event;
+
+	(void)state;
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE));
+	poll_task(T0 + 2 * MS, T0 + 3 * MS, 9);
+	poll_task(T0 + 13 * MS - 1000, T0 + 14 * MS, 9); /* a little less */
+	poll_task(T0 + 24 * MS + 1000, T0 + 25 * MS, 0); /* a little more */
+	poll_task(T0 + 50 * MS, T0 + 51 * MS, 9);        /* long, and nothing known of it */
+	case_finish(&c, END);
+	event = only_place();
+	assert_in_range(event->ns, T0 + 24 * MS + 997, T0 + 24 * MS + 1003);
+	assert_in_range(NUMBER(event, AWAIT_PLACE, wait_ns), 10 * MS + 994, 10 * MS + 1006);
+	assert_int_equal(event->ns - NUMBER(event, AWAIT_PLACE, wait_ns),
+			 NUMBER(event, AWAIT_PLACE, polled_ns));
+	assert_int_equal(NUMBER(event, AWAIT_PLACE, task_id), 42);
+	assert_int_equal(event->leaf[KY_F_AWAIT_PLACE_callchain], LEAF + 100);
+	assert_string_equal(TEXT(event, AWAIT_PLACE, task_name), "svc::handler");
+}
+
+/* A leaf that keeps its waker through two polls. */
+static void wait__says_since_when_an_older_point_is_known(void **state)
+{
+	(void)state;
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE));
+	test_points(&c.ring, 10, TEST_POINTS(1, NONE, NONE) | KY_PLACE_OLDER(0));
+	test_points(&c.ring, 11, TEST_POINTS(2, 1, NONE) | KY_PLACE_OLDER(1));
+	poll_task(T0 + 2 * MS, T0 + 3 * MS, 9);
+	poll_task(T0 + 20 * MS, T0 + 21 * MS, 10);
+	poll_task(T0 + 40 * MS, T0 + 41 * MS, 11);
+	poll_task(T0 + 60 * MS, T0 + 61 * MS, 0);
+	case_finish(&c, END);
+	assert_int_equal(COUNT(&c, AWAIT_PLACE), 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		static const uint64_t since_ms[] = {3, 3, 41, 3};
+		uint64_t since_ns = T0 + since_ms[i] * MS;
+
+		assert_in_range(NUMBER(EVENT(&c, AWAIT_PLACE, i), AWAIT_PLACE, since_ns),
+				since_ns - 3, since_ns + 3);
+	}
+}
+
+/* As at a shutdown: nothing polls it again. */
+static void wait__ends_with_the_task(void **state)
+{
+	(void)state;
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE));
+	poll_task(T0 + 2 * MS, T0 + 3 * MS, 9);
+	test_emit(&w, T0 + 33 * MS, KYMO_RECORD_TASK_END, 0, 1, kymo_task_word(42, name), 0, 0);
+	case_finish(&c, END);
+	assert_in_range(NUMBER(only_place(), AWAIT_PLACE, wait_ns), 30 * MS - 3, 30 * MS + 3);
+}
+
+static void wait__at_one_of_its_points_says_so(void **state)
+{
+	(void)state;
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, 2, NONE) | KY_PLACE_UNSURE);
+	poll_task(T0 + 2 * MS, T0 + 3 * MS, 9);
+	poll_task(T0 + 20 * MS, T0 + 21 * MS, 0);
+	case_finish(&c, END);
+	assert_int_equal(COUNT(&c, AWAIT_PLACE), 2);
+	assert_int_equal(NUMBER(EVENT(&c, AWAIT_PLACE, 0), AWAIT_PLACE, state), 1);
+	assert_int_equal(NUMBER(EVENT(&c, AWAIT_PLACE, 1), AWAIT_PLACE, state), 1);
+}
+
+/* ---- states ---- */
 
 static uint64_t state_of_only(void)
 {
@@ -105,75 +186,53 @@ static uint64_t state_of_only(void)
 	return NUMBER(only_place(), AWAIT_PLACE, state);
 }
 
-/* It registered its waker somewhere afterwards, in a poll that was not taken. */
 static void state__tells_that_it_may_wait_elsewhere(void **state)
 {
-	struct ky_place_slot *slot = test_place(&c.ring, 0, 42, name, T0 + 10 * MS,
-						test_place_stack(&c.ring, 1, 0, 1, 1));
-
 	(void)state;
-	atomic_store(&slot->moved_ticks, test_ticks(T0 + 10 * MS + 1));
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE) | KY_PLACE_UNSURE);
+	test_place(&c.ring, 0, 42, name, T0 + 10 * MS, 9);
 	assert_int_equal(state_of_only(), 1);
-}
-
-static void state__of_a_place_taken_after_the_move_is_that_it_waits(void **state)
-{
-	struct ky_place_slot *slot = test_place(&c.ring, 0, 42, name, T0 + 10 * MS,
-						test_place_stack(&c.ring, 1, 0, 1, 1));
-
-	(void)state;
-	atomic_store(&slot->moved_ticks, test_ticks(T0 + 10 * MS));
-	assert_int_equal(state_of_only(), 0);
 }
 
 /* Whatever the table says: a poll of it is open. */
 static void state__of_a_task_in_a_poll_is_polled(void **state)
 {
-	struct ky_place_slot *slot = test_place(&c.ring, 0, 42, name, T0 + 10 * MS,
-						test_place_stack(&c.ring, 1, 0, 1, 1));
-
 	(void)state;
-	atomic_store(&slot->moved_ticks, test_ticks(T0 + 20 * MS));
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE));
+	test_place(&c.ring, 0, 42, name, T0 + 10 * MS, 9);
 	test_poll(&w, T0 + 30 * MS, 42, 0);
 	assert_int_equal(state_of_only(), 2);
 }
 
-/* Stamps ahead of the trace's end, or none at all. */
-static void time__never_lies_behind_the_trace(void **state)
+/* Stamps ahead of the trace's end. */
+static void time__never_exceeds_the_end_of_the_trace(void **state)
 {
 	const struct test_event *event;
-	struct ky_place_slot *slot = test_place(&c.ring, 0, 42, name, END + 50 * MS,
-						test_place_stack(&c.ring, 1, 0, 1, 1));
 
 	(void)state;
-	slot = test_place(&c.ring, 1, 43, name, T0, 1);
-	atomic_store(&slot->since_ticks, 0);
-	slot = test_place(&c.ring, 2, 44, name, T0, 1);
-	atomic_store(&slot->since_ticks, UINT64_MAX);
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE) | KY_PLACE_OLDER(0));
+	test_place(&c.ring, 0, 42, name, END + 50 * MS, 9);
+	test_place_since(&c.ring, 0, END + 60 * MS);
 	case_finish(&c, END);
-	assert_int_equal(COUNT(&c, AWAIT_PLACE), 3);
-	event = EVENT(&c, AWAIT_PLACE, 0);
-	assert_int_equal(NUMBER(event, AWAIT_PLACE, since_ns), event->ns);
-	assert_int_equal(NUMBER(event, AWAIT_PLACE, polled_ns), 0); /* not known */
-	/* 0 would be a place that was taken at this moment. */
-	assert_int_equal(NUMBER(EVENT(&c, AWAIT_PLACE, 1), AWAIT_PLACE, since_ns), 1);
-	assert_int_equal(NUMBER(EVENT(&c, AWAIT_PLACE, 2), AWAIT_PLACE, since_ns), 1);
+	event = only_place();
+	assert_in_range(NUMBER(event, AWAIT_PLACE, since_ns), 1, event->ns);
+	assert_in_range(NUMBER(event, AWAIT_PLACE, polled_ns), 0, event->ns);
 }
 
-/* Free, in the middle of being written, of another task than the set says. */
-static void table__half_written_entries_are_left_out(void **state)
+/* Free, or without points; and points that are none. */
+static void table__entries_without_points_are_left_out(void **state)
 {
-	struct ky_place_slot *slot;
-
 	(void)state;
-	test_place_stack(&c.ring, 1, 0, 1, 1);
-	slot = test_place(&c.ring, 0, 42, name, T0, 1);
-	atomic_store(&slot->sequence, 7);
-	slot = test_place(&c.ring, 1, 43, name, T0, 1);
-	atomic_store(&slot->task_word, kymo_task_word(99, name));
-	test_place(&c.ring, 2, 44, name, T0, 1);
-	test_place_set(&c.ring, 0)->tasks[2] = 0;
-	test_place(&c.ring, KY_PLACE_SLOTS - 1, 45, name, T0, 1);
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE));
+	test_place(&c.ring, 0, 0, name, T0, 9);
+	test_place(&c.ring, 1, 43, name, T0, 0);
+	test_place(&c.ring, 2, 44, name, T0, 8);
+	test_place(&c.ring, 3, 46, name, T0, KY_PLACE_POINTS);
+	test_place(&c.ring, KY_PLACE_ENTRIES - 1, 45, name, T0, 9);
 	case_finish(&c, END);
 	assert_int_equal(NUMBER(only_place(), AWAIT_PLACE, task_id), 45);
 }
@@ -182,8 +241,10 @@ static void table__half_written_entries_are_left_out(void **state)
 static void table__marks_of_a_set_are_no_part_of_the_task(void **state)
 {
 	(void)state;
-	test_place(&c.ring, 0, 42, name, T0, test_place_stack(&c.ring, 1, 0, 1, 1));
-	test_place_set(&c.ring, 0)->tasks[0] |= KY_PLACE_SPILLED | 3 * KY_PLACE_AWAY_ONE;
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE));
+	test_place(&c.ring, 0, 42, name, T0, 9);
+	test_place_row(&c.ring, 0)->task |= KY_PLACE_SPILLED | 3 * KY_PLACE_AWAY_ONE;
 	case_finish(&c, END);
 	assert_int_equal(NUMBER(only_place(), AWAIT_PLACE, task_id), 42);
 }
@@ -218,26 +279,59 @@ static void stack__that_cannot_be_has_no_frames(void **state)
 static void table__that_is_not_ready_is_not_read(void **state)
 {
 	(void)state;
-	test_place(&c.ring, 0, 42, name, T0, test_place_stack(&c.ring, 1, 0, 1, 1));
+	add_stacks();
+	test_points(&c.ring, 9, TEST_POINTS(1, NONE, NONE));
+	test_place(&c.ring, 0, 42, name, T0, 9);
 	atomic_store(&c.ring.header->place_ready, 0);
 	case_finish(&c, END);
 	assert_int_equal(COUNT(&c, AWAIT_PLACE), 0);
+}
+
+/* The number of a stack in a WAKE is one of the same table; 0 or one that is not there: none. */
+static void wake__has_the_stack_that_its_record_names(void **state)
+{
+	static const uint32_t numbers[] = {4, 0, 2, 4, 1000};
+
+	(void)state;
+	test_place_stack(&c.ring, 1, 0, LEAF, 3);
+	test_place_stack(&c.ring, 3, 1, LEAF + 100, 12);
+	for (uint32_t i = 0; i < 5; i++)
+		test_emit(&w, T0 + (10 + i) * MS, KYMO_RECORD_WAKE,
+			  numbers[i] << KYMO_WAKE_STACK_SHIFT, 1, kymo_task_word(7, 0), 0, 0);
+	test_poll(&w, T0 + 90 * MS, 7, 0);
+	test_poll_end(&w, T0 + 91 * MS, 0);
+	case_finish(&c, END);
+	assert_int_equal(COUNT(&c, WAKE), 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		const struct test_event *wake = EVENT(&c, WAKE, i);
+		uint32_t count = numbers[i] == 4 ? 12 : numbers[i] == 2 ? 3 : 0;
+
+		assert_int_equal(wake->frame_count[KY_F_WAKE_callchain], count);
+		if (count)
+			assert_int_equal(wake->leaf[KY_F_WAKE_callchain],
+					 count == 12 ? LEAF + 100 : LEAF);
+		assert_int_equal(NUMBER(wake, WAKE, tid), 0); /* target_worker names it */
+	}
 }
 
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(place__says_where_a_task_waits_and_since_when),
-		CASE(place__has_its_odds_and_each_of_its_stacks),
+		CASE(place__has_the_stack_and_the_start_of_a_wait),
+		CASE(place__has_each_of_its_points),
+		CASE(wait__of_10_ms_is_told_when_it_ends),
+		CASE(wait__says_since_when_an_older_point_is_known),
+		CASE(wait__ends_with_the_task),
+		CASE(wait__at_one_of_its_points_says_so),
 		CASE(state__tells_that_it_may_wait_elsewhere),
-		CASE(state__of_a_place_taken_after_the_move_is_that_it_waits),
 		CASE(state__of_a_task_in_a_poll_is_polled),
-		CASE(time__never_lies_behind_the_trace),
-		CASE(table__half_written_entries_are_left_out),
+		CASE(time__never_exceeds_the_end_of_the_trace),
+		CASE(table__entries_without_points_are_left_out),
 		CASE(table__marks_of_a_set_are_no_part_of_the_task),
 		CASE(stack__that_cannot_be_has_no_frames),
 		CASE(table__that_is_not_ready_is_not_read),
+		CASE(wake__has_the_stack_that_its_record_names),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

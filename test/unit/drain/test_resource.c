@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Puts a resource area behind the image, before anybody looks at it. */
+/* Puts a resource area after the image, before the image is read. */
 static uint8_t *add_area(struct test_ring *ring)
 {
 	size_t at = (ring->image_bytes + KY_SLOT_BYTES - 1) / KY_SLOT_BYTES * KY_SLOT_BYTES;
@@ -38,10 +38,10 @@ static struct ky_resource_head *head_of(uint8_t *area)
 static void put_row(uint8_t *area, const struct ky_resource_row *row)
 {
 	uint64_t number = atomic_load(&head_of(area)->claim_index);
-	struct ky_resource_slot *slot = (void *)(area + ky_resource_slot_offset(number));
+	struct ky_resource_entry *entry = (void *)(area + ky_resource_entry_offset(number));
 
-	memcpy(&slot->row, row, sizeof(*row));
-	atomic_store(&slot->serial, number + 1);
+	memcpy(&entry->row, row, sizeof(*row));
+	atomic_store(&entry->serial, number + 1);
 	atomic_store(&head_of(area)->claim_index, number + 1);
 }
 
@@ -68,7 +68,7 @@ static uint8_t *open_case(struct drain_case *c, struct test_writer *w)
 	return area;
 }
 
-static void resource__stream_tells_each_row_once_and_in_time(void **state)
+static void resource__stream_writes_each_row_once_in_order_of_time(void **state)
 {
 	const struct test_event *event;
 	struct drain_case c;
@@ -100,6 +100,26 @@ static void resource__stream_tells_each_row_once_and_in_time(void **state)
 	case_close(&c);
 }
 
+/* A reading takes a while, and is put down when events that are younger are written. */
+static void resource__row_older_than_what_is_written_comes_with_the_next_step(void **state)
+{
+	struct drain_case c;
+	struct test_writer w;
+	uint8_t *area;
+
+	(void)state;
+	area = open_case(&c, &w);
+	test_poll(&w, T0, 7, 0);
+	test_poll_end(&w, T0 + 8 * MS, 0);
+	case_step(&c, T0 + 20 * MS);
+	put_usage(area, T0 + 2 * MS, 1000, KY_RESOURCE_VALUES);
+	case_step(&c, T0 + 40 * MS);
+	case_finish(&c, T0 + 50 * MS);
+	assert_int_equal(COUNT(&c, RESOURCE_USAGE), 1);
+	assert_in_range(EVENT(&c, RESOURCE_USAGE, 0)->ns, T0 + 8 * MS - 1, T0 + 20 * MS);
+	case_close(&c);
+}
+
 static void resource__every_kind_is_an_event(void **state)
 {
 	struct ky_resource_row row = {.monotonic_ns = T0 + MS, .present = UINT32_MAX};
@@ -113,7 +133,7 @@ static void resource__every_kind_is_an_event(void **state)
 	test_poll(&w, T0, 7, 0);
 	for (uint32_t i = 0; i < KY_RESOURCE_VALUES; i++)
 		row.values[i] = 100 + i;
-	for (uint8_t kind = 0; kind < 8; kind++) { /* 0, 6 and 7 are nobody's */
+	for (uint8_t kind = 0; kind < 8; kind++) { /* 0, 6 and 7 have no meaning */
 		row.kind = kind;
 		row.scope = kind == KY_RESOURCE_LISTENER ? 4 : 1;
 		if (kind == KY_RESOURCE_LISTENER)
@@ -174,16 +194,16 @@ static void resource__cut_has_the_minutes_before(void **state)
 	test_poll(&w, T0, 7, 0);
 	test_poll_end(&w, T0 + MS, 0);
 	/* Ten more than there is room for: the oldest are gone. */
-	for (uint64_t i = 0; i < KY_RESOURCE_SLOTS + 10; i++)
+	for (uint64_t i = 0; i < KY_RESOURCE_ENTRIES + 10; i++)
 		put_usage(area, T0 + i * MS, i, KY_RESOURCE_VALUES);
 	cut_take(&c, T0 + 3000 * MS);
-	assert_int_equal(COUNT(&c, RESOURCE_USAGE), KY_RESOURCE_SLOTS);
+	assert_int_equal(COUNT(&c, RESOURCE_USAGE), KY_RESOURCE_ENTRIES);
 	assert_int_equal(NUMBER(EVENT(&c, RESOURCE_USAGE, 0), RESOURCE_USAGE, user_cpu_ns), 10);
 	/* Within its range alone. */
 	c.options.from_ns = T0 + 1000 * MS;
 	cut_take(&c, T0 + 3000 * MS);
-	assert_in_range(COUNT(&c, RESOURCE_USAGE), KY_RESOURCE_SLOTS + 10 - 1000 - 2,
-			KY_RESOURCE_SLOTS + 10 - 1000);
+	assert_in_range(COUNT(&c, RESOURCE_USAGE), KY_RESOURCE_ENTRIES + 10 - 1000 - 2,
+			KY_RESOURCE_ENTRIES + 10 - 1000);
 	cut_close(&c);
 }
 
@@ -208,14 +228,14 @@ static void missing__is_a_sentence_of_the_metadata(void **state)
 	assert_string_equal(cut_metadata(&c, "resources.missing"),
 			    "block input and output: not permitted; cgroup memory: no cgroup "
 			    "counts it; dropped connections: unknown");
-	/* Nobody looked: nothing is said, and nothing of the area touched. */
+	/* No readings were taken: nothing is written, and nothing of the area touched. */
 	atomic_store(&c.ring.header->resource_ready, 0);
 	cut_take(&c, T0 + 10 * MS);
 	assert_null(cut_metadata(&c, "resources.missing"));
 	cut_close(&c);
 }
 
-static void hostile__area_is_only_nonsense(void **state)
+static void hostile__area_does_no_harm(void **state)
 {
 	struct test_prng prng = {4711};
 
@@ -229,7 +249,7 @@ static void hostile__area_is_only_nonsense(void **state)
 		for (uint32_t i = 0; i < 300; i++)
 			put_usage(area, T0 + i * MS, i, KY_RESOURCE_VALUES);
 		for (uint32_t i = 0; i < 200; i++)
-			area[test_below(&prng, KY_RESOURCE_SLOTS_OFFSET + 300 * 128)] = (uint8_t)
+			area[test_below(&prng, KY_RESOURCE_ENTRIES_OFFSET + 300 * 128)] = (uint8_t)
 				test_random(&prng);
 		if (round % 4 == 1)
 			head_of(area)->claim_index = test_random(&prng);
@@ -247,11 +267,12 @@ static void hostile__area_is_only_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resource__stream_tells_each_row_once_and_in_time),
+		cmocka_unit_test(resource__stream_writes_each_row_once_in_order_of_time),
+		cmocka_unit_test(resource__row_older_than_what_is_written_comes_with_the_next_step),
 		cmocka_unit_test(resource__every_kind_is_an_event),
 		cmocka_unit_test(resource__cut_has_the_minutes_before),
 		cmocka_unit_test(missing__is_a_sentence_of_the_metadata),
-		cmocka_unit_test(hostile__area_is_only_nonsense),
+		cmocka_unit_test(hostile__area_does_no_harm),
 	};
 
 	return cmocka_run_group_tests_name("resource", tests, NULL, NULL);

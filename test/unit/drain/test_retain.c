@@ -87,7 +87,7 @@ static void retain__short_polls_are_counted_and_long_ones_written(void **state)
 	assert_in_range(SUMS(&c, busy_ns), 1018 * US, 1022 * US);
 	assert_int_equal(SUMS(&c, poll_count), 101);
 	assert_string_equal(TEXT(EVENT(&c, HISTOGRAM, 1), HISTOGRAM, name), "app::render");
-	assert_int_equal(COUNT(&c, TASK_FIRST_SEEN), 2); /* tasks are told as ever */
+	assert_int_equal(COUNT(&c, TASK_FIRST_SEEN), 2); /* tasks are always written */
 	assert_int_equal(COUNT(&c, LOSS), 0);
 	case_close(&c);
 }
@@ -149,7 +149,7 @@ static void retain__poll_without_a_queued_end_is_written(void **state)
 	case_close(&c);
 }
 
-static void retain__poll_open_at_the_end_is_told_open(void **state)
+static void retain__poll_open_at_the_end_is_written_as_open(void **state)
 {
 	struct ky_retain_policy policy = slow_polls(MS, 0);
 	struct drain_case c;
@@ -217,7 +217,7 @@ static void retain__wake_in_its_own_poll_waits_from_that_polls_end(void **state)
 	case_close(&c);
 }
 
-static void retain__wakes_without_a_poll_are_told_at_the_end(void **state)
+static void retain__late_wakes_without_a_poll_are_written_at_the_end(void **state)
 {
 	struct ky_retain_policy policy = slow_polls(MS, 5 * MS);
 	struct drain_case c;
@@ -295,7 +295,7 @@ static void span(struct test_writer *w, uint64_t ns, uint64_t id, uint64_t paren
 			  test_ticks(ns), 0);
 }
 
-static void retain__short_spans_are_counted_and_long_ones_told_by_their_ends(void **state)
+static void retain__short_spans_are_counted_and_long_ones_written_as_ends(void **state)
 {
 	struct ky_retain_policy policy = {0};
 	struct drain_case c;
@@ -372,7 +372,7 @@ static void retain__short_blocking_runs_are_counted(void **state)
 	case_close(&c);
 }
 
-static void retain__throttle_writes_so_many_a_second_and_counts_the_rest(void **state)
+static void retain__throttle_writes_its_rate_and_counts_the_rest(void **state)
 {
 	struct ky_retain_policy policy = {0};
 	struct drain_case c;
@@ -404,7 +404,7 @@ static void retain__throttle_writes_so_many_a_second_and_counts_the_rest(void **
 	case_close(&c);
 }
 
-static void retain__settings_of_the_ring_count_while_it_runs(void **state)
+static void retain__settings_of_the_ring_apply_while_it_runs(void **state)
 {
 	struct ky_retain_policy policy = slow_polls(0, 0);
 	struct ky_ring_settings *settings;
@@ -416,7 +416,7 @@ static void retain__settings_of_the_ring_count_while_it_runs(void **state)
 	settings = &c.ring.control->settings;
 	poll(&w, T0 + 10 * MS, 7, 0, 10 * US);
 	case_step(&c, T0 + 50 * MS);
-	atomic_store(&settings->generation, 1); /* somebody writes: not yet */
+	atomic_store(&settings->generation, 1); /* a writer is at work: not yet */
 	atomic_store(&settings->poll_threshold_ns, MS);
 	poll(&w, T0 + 60 * MS, 7, 0, 10 * US);
 	case_step(&c, T0 + 100 * MS);
@@ -457,7 +457,7 @@ static void retain__nothing_is_held_back_without_a_policy(void **state)
 	case_close(&c);
 }
 
-static void retain__each_segment_says_the_policy_and_its_own_counts(void **state)
+static void retain__each_segment_has_the_policy_and_its_own_counts(void **state)
 {
 	struct ky_retain_policy policy = slow_polls(MS, 0);
 	struct drain_case c;
@@ -480,7 +480,7 @@ static void retain__each_segment_says_the_policy_and_its_own_counts(void **state
 	case_close(&c);
 }
 
-static void retain__counts_are_told_every_few_seconds(void **state)
+static void retain__counts_are_written_every_few_seconds(void **state)
 {
 	struct ky_retain_policy policy = slow_polls(MS, 0);
 	struct drain_case c;
@@ -517,7 +517,7 @@ static int count_records(void *ctx, const struct ky_chunk *chunk)
 	return 0;
 }
 
-static void retain__every_record_belongs_to_the_chunk_that_tells_it(void **state)
+static void retain__every_record_belongs_to_one_chunk(void **state)
 {
 	struct ky_retain_policy policy = slow_polls(MS, 5 * MS);
 
@@ -560,21 +560,21 @@ int main(void)
 		cmocka_unit_test(retain__short_polls_are_counted_and_long_ones_written),
 		cmocka_unit_test(retain__buckets_hold_every_value_in_its_place),
 		cmocka_unit_test(retain__poll_without_a_queued_end_is_written),
-		cmocka_unit_test(retain__poll_open_at_the_end_is_told_open),
+		cmocka_unit_test(retain__poll_open_at_the_end_is_written_as_open),
 		cmocka_unit_test(retain__late_wake_comes_with_its_poll_and_the_others_are_counted),
 		cmocka_unit_test(retain__wake_in_its_own_poll_waits_from_that_polls_end),
-		cmocka_unit_test(retain__wakes_without_a_poll_are_told_at_the_end),
+		cmocka_unit_test(retain__late_wakes_without_a_poll_are_written_at_the_end),
 		cmocka_unit_test(retain__counted_poll_is_no_open_poll_of_the_next_chunk),
 		cmocka_unit_test(retain__nested_polls_count_beside_their_outer_one),
-		cmocka_unit_test(retain__short_spans_are_counted_and_long_ones_told_by_their_ends),
+		cmocka_unit_test(retain__short_spans_are_counted_and_long_ones_written_as_ends),
 		cmocka_unit_test(retain__spans_from_before_a_policy_get_their_ends),
 		cmocka_unit_test(retain__short_blocking_runs_are_counted),
-		cmocka_unit_test(retain__throttle_writes_so_many_a_second_and_counts_the_rest),
-		cmocka_unit_test(retain__settings_of_the_ring_count_while_it_runs),
+		cmocka_unit_test(retain__throttle_writes_its_rate_and_counts_the_rest),
+		cmocka_unit_test(retain__settings_of_the_ring_apply_while_it_runs),
 		cmocka_unit_test(retain__nothing_is_held_back_without_a_policy),
-		cmocka_unit_test(retain__each_segment_says_the_policy_and_its_own_counts),
-		cmocka_unit_test(retain__counts_are_told_every_few_seconds),
-		cmocka_unit_test(retain__every_record_belongs_to_the_chunk_that_tells_it),
+		cmocka_unit_test(retain__each_segment_has_the_policy_and_its_own_counts),
+		cmocka_unit_test(retain__counts_are_written_every_few_seconds),
+		cmocka_unit_test(retain__every_record_belongs_to_one_chunk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <drain/ring_copy.h>
 #include <ring/ring_view.h>
 #include <pthread.h>
+#include <wire/call_facts.h>
 #include <wire/switch_sample.h>
 
 static uint64_t test_frames[KY_SAMPLE_FRAMES_MAX + 10];
@@ -37,7 +38,7 @@ static void open_stream(struct drain_case *c, struct test_writer *w)
 	test_poll(w, T0, 7, 0);
 }
 
-static void sample__carries_what_its_thread_was_doing(void **state)
+static void sample__has_the_task_poll_and_worker_of_its_thread(void **state)
 {
 	struct ky_sample_ring cpu;
 	struct drain_case c;
@@ -70,7 +71,7 @@ static void sample__carries_what_its_thread_was_doing(void **state)
 	event = EVENT(&c, CPU_SAMPLE, 1);
 	assert_int_equal(NUMBER(event, CPU_SAMPLE, worker_id), 255);
 	assert_int_equal(NUMBER(event, CPU_SAMPLE, task_id), 0);
-	/* Behind the poll. */
+	/* After the poll. */
 	event = EVENT(&c, CPU_SAMPLE, 2);
 	assert_int_equal(NUMBER(event, CPU_SAMPLE, weight_ns), 200);
 	assert_int_equal(NUMBER(event, CPU_SAMPLE, task_id), 0);
@@ -108,11 +109,6 @@ static void sample__every_kind_becomes_its_event(void **state)
 	sample.stamp = T0 + 2 * MS;
 	sample.other = T0 + MS;
 	assert_true(ky_sample_put(&ring, &sample));
-	sample.kind = KY_SAMPLE_PLACE;
-	sample.value = 7;
-	sample.more = UINT64_C(1) << 30; /* a quarter */
-	ring = test_ring_samples(&c.ring, KY_SAMPLES_PLACE);
-	assert_true(ky_sample_put(&ring, &sample));
 	test_poll_end(&w, T0 + 4 * MS, 0);
 	case_finish(&c, T0 + 20 * MS);
 	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, duration_ns), 250000);
@@ -124,7 +120,51 @@ static void sample__every_kind_becomes_its_event(void **state)
 	assert_int_equal(NUMBER(EVENT(&c, ALLOC, 0), ALLOC, addr), 0xabc0);
 	assert_int_equal(NUMBER(EVENT(&c, ALLOC, 0), ALLOC, task_id), 7);
 	assert_int_equal(NUMBER(EVENT(&c, FREE, 0), FREE, alloc_timestamp_ns), T0 + MS);
-	assert_int_equal(NUMBER(EVENT(&c, AWAIT_PLACE, 0), AWAIT_PLACE, task_id), 7);
+	case_close(&c);
+}
+
+static void sample__of_a_call_says_what_it_was_made_with(void **state)
+{
+	struct ky_call_facts facts = {.reason = KY_OFF_CPU_SYSCALL,
+				      .fd_kind = KY_FD_TCP,
+				      .tcp_state = 1,
+				      .error = 110,
+				      .peer_port = 5432,
+				      .local_port = 40000,
+				      .fd = 9,
+				      .bytes = 0};
+	struct ky_sample sample = {.tid = 501,
+				   .kind = KY_SAMPLE_OFF_CPU,
+				   .flags = KY_SAMPLE_STAMP_IS_NS,
+				   .stamp = T0 + MS,
+				   .value = 250000,
+				   .syscall = 45};
+	struct ky_sample_ring ring;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	open_stream(&c, &w);
+	ky_call_facts_enc(&facts, &sample.more, &sample.other);
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	assert_true(ky_sample_put(&ring, &sample));
+	facts = (struct ky_call_facts){
+		.reason = KY_OFF_CPU_FUTEX, .fd = -1, .bytes = -1, .lock = 0x7f00abcd0010};
+	ky_call_facts_enc(&facts, &sample.more, &sample.other);
+	sample.stamp = T0 + 2 * MS;
+	assert_true(ky_sample_put(&ring, &sample));
+	test_poll_end(&w, T0 + 4 * MS, 0);
+	case_finish(&c, T0 + 20 * MS);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, reason), KY_OFF_CPU_SYSCALL);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, fd), 9);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, fd_kind), KY_FD_TCP);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, tcp_state), 1);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, peer_port), 5432);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, local_port), 40000);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, moved_bytes), 0);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, error), 110);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 1), OFF_CPU, reason), KY_OFF_CPU_FUTEX);
+	assert_true(NUMBER(EVENT(&c, OFF_CPU, 1), OFF_CPU, lock_addr) == 0x7f00abcd0010);
 	case_close(&c);
 }
 
@@ -141,30 +181,30 @@ static void sample__frames_survive_every_length(void **state)
 		uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&cpu.head->claim_index)), frame;
 		uint32_t kept = count < KY_SAMPLE_FRAMES_MAX ? count : KY_SAMPLE_FRAMES_MAX;
 		union {
-			struct ky_sample_slot first;
+			struct ky_sample_cell first;
 			struct ky_sample_more more;
-			uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
-		} slot;
+			uint64_t words[KY_SAMPLE_CELL_BYTES / 8];
+		} cell;
 
 		assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 1, T0, count, count));
 		assert_int_equal(KY_SAMPLE_CLAIM(atomic_load(&cpu.head->claim_index)) - claim,
 				 ky_sample_parts(kept));
-		assert_int_equal(ky_ring_view_sample(&cpu, claim, slot.words), KY_SAMPLE_WHOLE);
-		assert_int_equal(slot.first.frame_count, kept);
-		assert_int_equal(slot.first.number, count);
-		assert_int_equal(!!(slot.first.flags & KY_SAMPLE_TRUNCATED), kept < count);
+		assert_int_equal(ky_ring_view_sample(&cpu, claim, cell.words), KY_SAMPLE_WHOLE);
+		assert_int_equal(cell.first.frame_count, kept);
+		assert_int_equal(cell.first.number, count);
+		assert_int_equal(!!(cell.first.flags & KY_SAMPLE_TRUNCATED), kept < count);
 		for (uint32_t i = 0, at = 0; i < kept; i++, at++) {
 			if (i == KY_SAMPLE_FRAMES_FIRST ||
 			    (i > KY_SAMPLE_FRAMES_FIRST && at == KY_SAMPLE_FRAMES_MORE)) {
 				claim++;
 				at = 0;
-				assert_int_equal(ky_ring_view_sample(&cpu, claim, slot.words),
+				assert_int_equal(ky_ring_view_sample(&cpu, claim, cell.words),
 						 KY_SAMPLE_WHOLE);
 			}
 			frame = 0;
 			memcpy(&frame,
-			       i < KY_SAMPLE_FRAMES_FIRST ? &slot.first.frames[at * 6] :
-							    &slot.more.frames[at * 6],
+			       i < KY_SAMPLE_FRAMES_FIRST ? &cell.first.frames[at * 6] :
+							    &cell.more.frames[at * 6],
 			       6);
 			assert_int_equal(frame, test_frames[i]);
 		}
@@ -172,7 +212,7 @@ static void sample__frames_survive_every_length(void **state)
 	test_ring_close(&ring);
 }
 
-static void sample__overwritten_ones_are_counted_exactly(void **state)
+static void sample__overwritten_samples_are_counted_exactly(void **state)
 {
 	struct ky_sample_ring cpu;
 	struct ky_drain_stats stats;
@@ -184,7 +224,7 @@ static void sample__overwritten_ones_are_counted_exactly(void **state)
 	open_stream(&c, &w);
 	case_step(&c, T0 + 10 * MS);
 	cpu = test_ring_samples(&c.ring, KY_SAMPLES_CPU);
-	for (uint32_t i = 0; i < cpu.slot_count * 3; i++, put++)
+	for (uint32_t i = 0; i < cpu.cell_count * 3; i++, put++)
 		assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 11 * MS, i, i % 90));
 	atomic_store(&cpu.head->lost_count, 5); /* its source said so */
 	case_step(&c, T0 + 20 * MS);
@@ -193,7 +233,7 @@ static void sample__overwritten_ones_are_counted_exactly(void **state)
 	test_poll_end(&w, T0 + 24 * MS, 0);
 	case_finish(&c, T0 + 40 * MS);
 	ky_drain_stats(c.drain, &stats);
-	assert_true(COUNT(&c, CPU_SAMPLE) > cpu.slot_count / 4);
+	assert_true(COUNT(&c, CPU_SAMPLE) > cpu.cell_count / 4);
 	assert_int_equal(stats.samples_written, COUNT(&c, CPU_SAMPLE));
 	assert_int_equal(stats.samples_written + stats.samples_lost, put + 5);
 	assert_int_equal(COUNT(&c, LOSS), 1);
@@ -204,7 +244,7 @@ static void sample__overwritten_ones_are_counted_exactly(void **state)
 	case_close(&c);
 }
 
-static void sample__slot_that_another_writer_has_is_given_up(void **state)
+static void sample__cell_of_another_writer_is_given_up(void **state)
 {
 	struct ky_sample_ring cpu;
 	struct ky_drain_stats stats;
@@ -231,17 +271,17 @@ static void sample__slot_that_another_writer_has_is_given_up(void **state)
 	assert_int_equal(stats.samples_written, 1);
 	assert_int_equal(stats.samples_lost, 1);
 	/* However often it is passed by: it may be held up still. */
-	atomic_store(&cpu.head->claim_index, (uint64_t)cpu.slot_count * 100000 + 1);
+	atomic_store(&cpu.head->claim_index, (uint64_t)cpu.cell_count * 100000 + 1);
 	assert_false(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 1));
 	assert_int_equal(atomic_load(taken), 3);
-	/* Done at last, what it wrote is too old for anybody, and the slot the next one's. */
+	/* Done at last, what it wrote is too old for any reader, and the cell the next one's. */
 	ky_sample_fill(&cpu, 1, words, 2);
-	atomic_store(&cpu.head->claim_index, (uint64_t)cpu.slot_count * 100001 + 1);
+	atomic_store(&cpu.head->claim_index, (uint64_t)cpu.cell_count * 100001 + 1);
 	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 1));
 	case_close(&c);
 }
 
-static void sample__cut_takes_what_is_there_and_calls_nothing_lost(void **state)
+static void sample__cut_takes_the_whole_ring_and_reports_no_loss(void **state)
 {
 	struct ky_sample_ring cpu, off;
 	struct test_writer w;
@@ -252,13 +292,13 @@ static void sample__cut_takes_what_is_there_and_calls_nothing_lost(void **state)
 	test_poll(&w, T0, 7, 0);
 	cpu = test_ring_samples(&c.ring, KY_SAMPLES_CPU);
 	off = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
-	for (uint32_t i = 0; i < cpu.slot_count + 40; i++)
+	for (uint32_t i = 0; i < cpu.cell_count + 40; i++)
 		assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + MS + i, i, 20));
 	assert_true(put_sample(&off, KY_SAMPLE_OFF_CPU, 501, T0 + 3 * MS, 1000, 300));
 	/* One in the making. */
-	atomic_store(ky_sample_serial(&cpu, 50), 1 | (50 + 1 + cpu.slot_count) * 2);
+	atomic_store(ky_sample_serial(&cpu, 50), 1 | (50 + 1 + cpu.cell_count) * 2);
 	cut_take(&c, T0 + 10 * MS);
-	assert_int_equal(COUNT(&c, CPU_SAMPLE), cpu.slot_count - 1);
+	assert_int_equal(COUNT(&c, CPU_SAMPLE), cpu.cell_count - 1);
 	assert_int_equal(NUMBER(EVENT(&c, CPU_SAMPLE, 0), CPU_SAMPLE, weight_ns), 40);
 	assert_int_equal(NUMBER(EVENT(&c, CPU_SAMPLE, 0), CPU_SAMPLE, task_id), 7);
 	assert_int_equal(COUNT(&c, OFF_CPU), 1);
@@ -273,7 +313,7 @@ static void sample__cut_takes_what_is_there_and_calls_nothing_lost(void **state)
 }
 
 /* The copy is laid out anew: it must not say where the source had its samples. */
-static void sample__copy_has_its_area_behind_its_slots(void **state)
+static void sample__copy_has_its_area_after_its_sub_buffers(void **state)
 {
 	const struct ky_ring_header *header;
 	struct ky_ring_copy_options how;
@@ -297,7 +337,7 @@ static void sample__copy_has_its_area_behind_its_slots(void **state)
 	test_ring_close(&ring);
 }
 
-static void sample__area_without_a_sampler_is_not_looked_at(void **state)
+static void sample__area_without_a_sampler_is_not_read(void **state)
 {
 	struct ky_sample_ring cpu;
 	struct drain_case c;
@@ -331,7 +371,7 @@ static void sample__hostile_areas_do_no_harm(void **state)
 		for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++) {
 			struct ky_sample_ring ring = test_ring_samples(&c.ring, which);
 
-			for (uint32_t i = 0; i < ring.slot_count; i++)
+			for (uint32_t i = 0; i < ring.cell_count; i++)
 				put_sample(&ring, 1 + i % 6, 501, test_random(&prng), i, i % 200);
 		}
 		area = c.ring.image + c.ring.header->sample_offset;
@@ -342,7 +382,7 @@ static void sample__hostile_areas_do_no_harm(void **state)
 		case_step(&c, T0 + 50 * MS);
 		test_poll_end(&w, T0 + 60 * MS, 0);
 		case_finish(&c, T0 + 100 * MS);
-		assert_true(COUNT(&c, CPU_SAMPLE) <= TEST_SAMPLE_BYTES / KY_SAMPLE_SLOT_BYTES);
+		assert_true(COUNT(&c, CPU_SAMPLE) <= TEST_SAMPLE_BYTES / KY_SAMPLE_CELL_BYTES);
 		case_close(&c);
 	}
 }
@@ -371,9 +411,9 @@ static void *race(void *ctx)
 	return NULL;
 }
 
-/* More writers than slots they can keep apart, and a reader: every slot that is believed is one
+/* More writers than cells they can keep apart, and a reader: every cell that is believed is one
  * writer's. */
-static void sample__no_slot_holds_words_of_two_writers(void **state)
+static void sample__no_cell_holds_words_of_two_writers(void **state)
 {
 	pthread_t threads[RACE_THREADS];
 	struct ky_sample_ring ring;
@@ -383,28 +423,28 @@ static void sample__no_slot_holds_words_of_two_writers(void **state)
 	(void)state;
 	test_ring_open(&image, 8);
 	ring = test_ring_samples(&image, KY_SAMPLES_PLACE);
-	ring.slot_count = 8;
+	ring.cell_count = 8;
 	for (uint32_t i = 0; i < RACE_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, race, &ring), 0);
 	for (uint32_t round = 0; round < 200000; round++) {
 		uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&ring.head->claim_index)), frame = 0;
 		union {
-			struct ky_sample_slot first;
-			uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
-		} slot;
+			struct ky_sample_cell first;
+			uint64_t words[KY_SAMPLE_CELL_BYTES / 8];
+		} cell;
 
-		if (claim < 4 || ky_ring_view_sample(&ring, claim - 1 - round % 4, slot.words) !=
+		if (claim < 4 || ky_ring_view_sample(&ring, claim - 1 - round % 4, cell.words) !=
 					 KY_SAMPLE_WHOLE)
 			continue;
-		if (slot.first.part || slot.first.kind != KY_SAMPLE_CPU)
+		if (cell.first.part || cell.first.kind != KY_SAMPLE_CPU)
 			continue;
 		whole++;
-		assert_int_equal(slot.first.value ^ 0x5555, slot.first.more);
-		assert_int_equal(slot.first.frame_count, slot.first.value % 80);
-		if (!slot.first.frame_count)
+		assert_int_equal(cell.first.value ^ 0x5555, cell.first.more);
+		assert_int_equal(cell.first.frame_count, cell.first.value % 80);
+		if (!cell.first.frame_count)
 			continue;
-		memcpy(&frame, slot.first.frames, 6);
-		assert_int_equal(frame, slot.first.value);
+		memcpy(&frame, cell.first.frames, 6);
+		assert_int_equal(frame, cell.first.value);
 	}
 	for (uint32_t i = 0; i < RACE_THREADS; i++)
 		pthread_join(threads[i], NULL);
@@ -427,7 +467,7 @@ static void sample__layout_lies_within_its_area(void **state)
 			if (!count)
 				continue;
 			assert_true(offset >= end && offset % KY_SAMPLE_PAGE_BYTES == 0);
-			end = offset + (uint64_t)count * KY_SAMPLE_SLOT_BYTES;
+			end = offset + (uint64_t)count * KY_SAMPLE_CELL_BYTES;
 			assert_true(end <= bytes && end % KY_SAMPLE_PAGE_BYTES == 0);
 		}
 	}
@@ -471,7 +511,7 @@ static uint64_t weight_of(const struct test_event *event)
 	return (uint64_t)weight;
 }
 
-static void sample__switches_are_told_inside_polls_alone(void **state)
+static void sample__switches_are_written_inside_polls_alone(void **state)
 {
 	struct ky_sample window = {.kind = KY_SAMPLE_SWITCHES,
 				   .flags = KY_SAMPLE_STAMP_IS_NS,
@@ -554,7 +594,7 @@ static void check_waker(const struct test_event *event, uint64_t by, uint64_t pi
 			 NUMBER(event, OFF_CPU, runnable_max_ns));
 }
 
-static void sample__wait_says_who_ended_it(void **state)
+static void sample__wait_has_its_waker(void **state)
 {
 	uint64_t name[KY_WAKER_FRAMES];
 	struct ky_sample waker = {.kind = KY_SAMPLE_WAKER,
@@ -586,7 +626,7 @@ static void sample__wait_says_who_ended_it(void **state)
 	case_close(&c);
 }
 
-/* An interval with its stack behind it, whatever else it has; cut off after frame_count. */
+/* An interval with its stack after it, whatever else it has; cut off after frame_count. */
 static void put_with_stack(const struct ky_sample_ring *ring, uint8_t flags, uint32_t frame_count)
 {
 	const struct ky_switch_interval interval = {.begin_ns = T0 + MS,
@@ -666,18 +706,19 @@ static void sample__many_switches_survive_several_steps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sample__carries_what_its_thread_was_doing),
+		cmocka_unit_test(sample__has_the_task_poll_and_worker_of_its_thread),
 		cmocka_unit_test(sample__every_kind_becomes_its_event),
+		cmocka_unit_test(sample__of_a_call_says_what_it_was_made_with),
 		cmocka_unit_test(sample__frames_survive_every_length),
-		cmocka_unit_test(sample__overwritten_ones_are_counted_exactly),
-		cmocka_unit_test(sample__slot_that_another_writer_has_is_given_up),
-		cmocka_unit_test(sample__cut_takes_what_is_there_and_calls_nothing_lost),
-		cmocka_unit_test(sample__copy_has_its_area_behind_its_slots),
-		cmocka_unit_test(sample__area_without_a_sampler_is_not_looked_at),
+		cmocka_unit_test(sample__overwritten_samples_are_counted_exactly),
+		cmocka_unit_test(sample__cell_of_another_writer_is_given_up),
+		cmocka_unit_test(sample__cut_takes_the_whole_ring_and_reports_no_loss),
+		cmocka_unit_test(sample__copy_has_its_area_after_its_sub_buffers),
+		cmocka_unit_test(sample__area_without_a_sampler_is_not_read),
 		cmocka_unit_test(sample__hostile_areas_do_no_harm),
-		cmocka_unit_test(sample__no_slot_holds_words_of_two_writers),
-		cmocka_unit_test(sample__switches_are_told_inside_polls_alone),
-		cmocka_unit_test(sample__wait_says_who_ended_it),
+		cmocka_unit_test(sample__no_cell_holds_words_of_two_writers),
+		cmocka_unit_test(sample__switches_are_written_inside_polls_alone),
+		cmocka_unit_test(sample__wait_has_its_waker),
 		cmocka_unit_test(sample__page_fault_has_the_stack_of_the_program),
 		cmocka_unit_test(sample__many_switches_survive_several_steps),
 		cmocka_unit_test(sample__layout_lies_within_its_area),

@@ -56,7 +56,7 @@ static void drain__chunks_keep_their_limits_and_stand_alone(void **state)
 		assert_int_equal(first->event, KY_EV_CLOCK_SYNC);
 		assert_true(NUMBER(first, CLOCK_SYNC, realtime_ns) ==
 			    first->ns + TEST_REALTIME_OFFSET);
-		/* Each chunk tells what was open when it began: no end comes without that. */
+		/* Each chunk lists what was open when it began: no end comes without that. */
 		for (size_t k = 0, is_open = 0; k < alone.event_count; k++) {
 			uint32_t kind = alone.events[k].event;
 
@@ -153,6 +153,37 @@ static void drain__segment_begins_with_everything_a_reader_needs(void **state)
 	case_close(&c);
 }
 
+static void drain__open_poll_says_whose_end_it_waits_for(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+	uint32_t nested = 0, open;
+
+	(void)state;
+	case_open(&c, 64);
+	test_ring_runtime(&c.ring, 0x7000, 1, "main");
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_worker(&a, T0, 10, 0x7000, 1);
+	test_poll(&a, T0 + MS, 50, 0);
+	test_worker(&b, T0 + 2 * MS, 60, 0x7000, 1); /* 50 goes on in block_in_place */
+	test_poll(&b, T0 + 3 * MS, 51, 0);
+	test_poll(&b, T0 + 4 * MS, 52, 0); /* inside 51 */
+	case_finish(&c, T0 + 100 * MS);
+	open = (uint32_t)COUNT(&c, OPEN_POLL);
+	assert_true(open >= 3);
+	for (uint32_t i = open - 3; i < open; i++) {
+		const struct test_event *event = EVENT(&c, OPEN_POLL, i);
+
+		assert_int_equal(NUMBER(event, OPEN_POLL, is_nested),
+				 NUMBER(event, OPEN_POLL, task_id) != 51);
+		nested += NUMBER(event, OPEN_POLL, is_nested) != 0;
+	}
+	assert_int_equal(nested, 2);
+	case_close(&c);
+}
+
 static void drain__index_is_found_from_the_end_and_agrees_with_the_chunks(void **state)
 {
 	struct drain_case c;
@@ -218,7 +249,7 @@ static void drain__refused_chunks_become_a_loss_and_a_new_segment(void **state)
 	ky_drain_stats(c.drain, &stats);
 	assert_int_equal(stats.chunks_refused, 2);
 	assert_int_equal(stats.last_sink_error, -ENOSPC);
-	/* Told once, by the first chunk that got through, for both. */
+	/* Reported once, by the first chunk that got through, for both. */
 	assert_int_equal(COUNT(&c, LOSS), 1);
 	assert_string_equal(TEXT(EVENT(&c, LOSS, 0), LOSS, cause), "write-error");
 	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, record_count), stats.records_lost);
@@ -227,7 +258,7 @@ static void drain__refused_chunks_become_a_loss_and_a_new_segment(void **state)
 	case_close(&c);
 }
 
-static void drain__what_a_sink_drops_later_becomes_a_loss(void **state)
+static void drain__chunks_dropped_later_become_a_loss(void **state)
 {
 	struct ky_chunk_loss loss = {1, 40, 30, 2, T0, T0 + MS};
 	struct drain_case c;
@@ -247,7 +278,7 @@ static void drain__what_a_sink_drops_later_becomes_a_loss(void **state)
 	polls(&w, T0 + 20 * MS, 100, 1000);
 	case_finish(&c, T0 + 40 * MS);
 	assert_int_equal(COUNT(&c, LOSS), 1);
-	/* With the losses that the dropped chunk was to tell. */
+	/* With the losses that the dropped chunk would have reported. */
 	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, record_count), 32);
 	assert_string_equal(TEXT(EVENT(&c, LOSS, 0), LOSS, cause), "write-error");
 	case_close(&c);
@@ -260,7 +291,7 @@ static uint64_t last_kept_ns(const struct drain_case *c)
 	return count ? EVENT(c, POLL_START, count - 1)->ns : T0;
 }
 
-static void drain__last_word_tells_what_was_refused_to_the_end(void **state)
+static void drain__last_word_reports_chunks_refused_to_the_end(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -283,7 +314,7 @@ static void drain__last_word_tells_what_was_refused_to_the_end(void **state)
 	test_sink_decode(&c.sink);
 	assert_int_equal(COUNT(&c, LOSS), 1);
 	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, record_count), stats.records_lost);
-	/* Since the first of them was refused, however often its loss was to be told since. */
+	/* Since the first of them was refused, however often the drain retried its loss. */
 	assert_true(NUMBER(EVENT(&c, LOSS, 0), LOSS, from_ns) <= last_kept_ns(&c) + MS);
 	assert_true(NUMBER(EVENT(&c, LOSS, 0), LOSS, to_ns) >= T0 + 60000 * 1000 - MS);
 	assert_int_equal(COUNT(&c, POLL_START) + COUNT(&c, POLL_END) + stats.records_lost, 120000);
@@ -309,7 +340,7 @@ static void drain__nothing_recorded_writes_nothing(void **state)
 	case_close(&c);
 }
 
-/* What its next chunk begins behind is all of a moment, in whatever order that was told. */
+/* What precedes its next chunk is all of a moment, in any order of writing. */
 static int assert_ties_are_whole(void *ctx, const struct ky_chunk *chunk)
 {
 	if (chunk->last_ticks > test_ticks(T0 + MS))
@@ -347,10 +378,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drain__chunks_keep_their_limits_and_stand_alone),
 		cmocka_unit_test(drain__segment_begins_with_everything_a_reader_needs),
+		cmocka_unit_test(drain__open_poll_says_whose_end_it_waits_for),
 		cmocka_unit_test(drain__index_is_found_from_the_end_and_agrees_with_the_chunks),
 		cmocka_unit_test(drain__refused_chunks_become_a_loss_and_a_new_segment),
-		cmocka_unit_test(drain__what_a_sink_drops_later_becomes_a_loss),
-		cmocka_unit_test(drain__last_word_tells_what_was_refused_to_the_end),
+		cmocka_unit_test(drain__chunks_dropped_later_become_a_loss),
+		cmocka_unit_test(drain__last_word_reports_chunks_refused_to_the_end),
 		cmocka_unit_test(drain__nothing_recorded_writes_nothing),
 		cmocka_unit_test(drain__chunks_do_not_end_between_records_of_one_stamp),
 	};

@@ -80,7 +80,7 @@ static void side__marks_reach_a_stream_once_each_and_in_their_place(void **state
 	case_close(&c);
 }
 
-static void side__marks_overwritten_before_a_look_are_a_loss(void **state)
+static void side__marks_overwritten_before_a_step_are_a_loss(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -154,7 +154,7 @@ static void side__marks_with_impossible_times_stay_within_the_trace(void **state
 	case_close(&c);
 }
 
-static void side__counters_are_told_when_changed_once_a_second_and_in_each_segment(void **state)
+static void side__changed_counters_are_written_once_a_second_and_in_each_segment(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -165,7 +165,7 @@ static void side__counters_are_told_when_changed_once_a_second_and_in_each_segme
 	put_counter(&c.ring, 1, "0123456789012345678901234567890123456789 48 bytes", 8);
 	for (uint64_t ms = 0; ms < 3000; ms += 100) {
 		test_emit(&w, T0 + ms * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(1, 0), 0, 0);
-		if (ms == 1500) /* in the trace with the look at 2 s */
+		if (ms == 1500) /* in the trace with the reading at 2 s */
 			put_counter(&c.ring, 0, "queue", 5);
 		case_step(&c, T0 + ms * MS + 10 * MS);
 	}
@@ -199,7 +199,7 @@ static void assert_crash(const struct test_event *event)
 	assert_int_equal(TEXT(event, CRASH, stack)[5], 7);
 }
 
-static void side__crash_is_told_once_when_it_is_whole(void **state)
+static void side__crash_is_written_once_when_it_is_whole(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -230,7 +230,7 @@ static void side__observing_drain_writes_nothing_and_sums_up(void **state)
 	case_start(&c);
 	ky_drain_watch(c.drain, &sums);
 	assert_false(sums.is_known);
-	put_mark(&c.ring, T0, "nobody reads this", 10);
+	put_mark(&c.ring, T0, "this is not read", 10);
 	test_writer_open(&w, &c.ring, 501, T0);
 	for (uint64_t task = 1; task <= 5; task++)
 		test_emit(&w, T0 + task * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(task, 0), 0,
@@ -290,7 +290,7 @@ static const struct ky_trigger_note trigger = {.monotonic_ns = T0 + 40 * MS,
 					       .suppressed_count = 3,
 					       .late_count = 2};
 
-static void side__cut_tells_marks_counters_crash_stuck_threads_and_the_firing_in_order(void **state)
+static void side__cut_has_marks_counters_crash_stuck_threads_and_the_firing_in_order(void **state)
 {
 	static struct cut_case c;
 	struct test_writer w;
@@ -355,7 +355,7 @@ static void put_sample(struct test_ring *ring, uint32_t number, uint32_t index, 
 	atomic_store(&sample->serial, (number + UINT64_C(1)) << KY_COUNTER_INDEX_BITS | index);
 }
 
-static void side__cut_tells_what_counters_were(void **state)
+static void side__cut_has_earlier_values_of_counters(void **state)
 {
 	static const uint64_t expected[] = {5, 900, 12, 30};
 	static struct cut_case c; /* large */
@@ -394,7 +394,7 @@ static void side__settings_are_read_whole_or_not_at_all(void **state)
 	(void)state;
 	test_ring_open(&ring, 8);
 	settings = &ring.control->settings;
-	assert_int_equal(ky_ring_view_open(&view, ring.image, ring.image_bytes), 0);
+	assert_int_equal(ky_ring_view_init(&view, ring.image, ring.image_bytes), 0);
 	assert_false(ky_ring_view_settings(&view, &wish));
 	atomic_store(&settings->generation, 1);
 	atomic_store(&settings->mode, KY_RING_MODE_FLIGHT);
@@ -415,16 +415,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(side__marks_reach_a_stream_once_each_and_in_their_place),
-		cmocka_unit_test(side__marks_overwritten_before_a_look_are_a_loss),
+		cmocka_unit_test(side__marks_overwritten_before_a_step_are_a_loss),
 		cmocka_unit_test(side__unfinished_mark_is_waited_for_but_not_for_ever),
 		cmocka_unit_test(side__marks_with_impossible_times_stay_within_the_trace),
 		cmocka_unit_test(
-			side__counters_are_told_when_changed_once_a_second_and_in_each_segment),
-		cmocka_unit_test(side__crash_is_told_once_when_it_is_whole),
+			side__changed_counters_are_written_once_a_second_and_in_each_segment),
+		cmocka_unit_test(side__crash_is_written_once_when_it_is_whole),
 		cmocka_unit_test(side__observing_drain_writes_nothing_and_sums_up),
 		cmocka_unit_test(
-			side__cut_tells_marks_counters_crash_stuck_threads_and_the_firing_in_order),
-		cmocka_unit_test(side__cut_tells_what_counters_were),
+			side__cut_has_marks_counters_crash_stuck_threads_and_the_firing_in_order),
+		cmocka_unit_test(side__cut_has_earlier_values_of_counters),
 		cmocka_unit_test(side__settings_are_read_whole_or_not_at_all),
 	};
 

@@ -22,7 +22,7 @@ static uint64_t lost(struct drain_case *c)
 	return sum;
 }
 
-static void drain__overwritten_slots_are_an_exact_gap(void **state)
+static void drain__overwritten_sub_buffers_are_an_exact_loss(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -34,7 +34,7 @@ static void drain__overwritten_slots_are_an_exact_gap(void **state)
 	ns = polls(&w, T0, 100);
 	case_step(&c, ns + 10 * MS);
 	before = ns;
-	/* Several rounds of the ring without a look. */
+	/* Several rounds of the ring without a step. */
 	ns = polls(&w, ns + MS, 9000);
 	case_finish(&c, ns + 10 * MS);
 	ky_drain_stats(c.drain, &stats);
@@ -51,7 +51,7 @@ static void drain__overwritten_slots_are_an_exact_gap(void **state)
 	case_close(&c);
 }
 
-static void drain__polls_open_across_a_gap_are_restored(void **state)
+static void drain__polls_open_across_a_loss_are_restored(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -62,7 +62,7 @@ static void drain__polls_open_across_a_gap_are_restored(void **state)
 	case_begin(&c, &w, 4);
 	polls(&w, T0, 3);
 	case_step(&c, T0 + 10 * MS);
-	/* Begins in what will be overwritten, ends behind it. */
+	/* Begins in what will be overwritten, ends after it. */
 	test_poll(&w, T0 + 20 * MS, 77, 0);
 	for (ns = T0 + 21 * MS; ns < T0 + 121 * MS; ns += 10000)
 		test_emit(&w, ns, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(1, 0), 0, 0);
@@ -75,19 +75,19 @@ static void drain__polls_open_across_a_gap_are_restored(void **state)
 	/* With the time it really began, although that record is lost. */
 	assert_true(EVENT(&c, POLL_START, 3)->ns - (T0 + 20 * MS) < 100 ||
 		    T0 + 20 * MS - EVENT(&c, POLL_START, 3)->ns < 100);
-	/* That is the one step back in the file, behind the loss: docs/format.md, section 5. */
+	/* That is the one step back in the file, after the loss: docs/format.md, section 5. */
 	for (size_t i = 1; i < c.sink.event_count; i++) {
 		if (c.sink.events[i].ns < c.sink.events[i - 1].ns)
 			back += c.sink.events[i].ns == EVENT(&c, POLL_START, 3)->ns ? 1 : 100;
 	}
 	assert_int_equal(back, 1);
 	assert_true(EVENT(&c, POLL_START, 3) > EVENT(&c, LOSS, 0));
-	/* The waker of what was seen behind the gap is known. */
+	/* The waker of what was read after the loss is known. */
 	assert_int_equal(NUMBER(EVENT(&c, WAKE, COUNT(&c, WAKE) - 1), WAKE, waker_task_id), 77);
 	case_close(&c);
 }
 
-static void drain__polls_that_ended_inside_a_gap_get_no_end(void **state)
+static void drain__polls_that_ended_inside_a_loss_get_no_end(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -105,7 +105,7 @@ static void drain__polls_that_ended_inside_a_gap_get_no_end(void **state)
 	case_close(&c);
 }
 
-static void drain__corrupt_slot_is_counted_by_the_next_one(void **state)
+static void drain__corrupt_sub_buffer_is_counted_by_the_next_one(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -127,7 +127,7 @@ static void drain__corrupt_slot_is_counted_by_the_next_one(void **state)
 	case_close(&c);
 }
 
-static void drain__dropped_records_and_header_counters_are_told_once(void **state)
+static void drain__dropped_records_and_header_counters_are_reported_once(void **state)
 {
 	struct drain_case c;
 	struct test_writer w;
@@ -141,12 +141,12 @@ static void drain__dropped_records_and_header_counters_are_told_once(void **stat
 	test_emit(&w, T0 + MS, KYMO_RECORD_DROPPED, KYMO_DROP_NO_SLOT, 1, 3, 0, 0);
 	case_step(&c, T0 + 10 * MS);
 	assert_int_equal(ky_drain_seal(c.drain), 0);
-	/* What the counters told already: 2 of no-slot and 2 of signal. */
+	/* What the counters reported already: 2 of no-slot and 2 of signal. */
 	test_emit(&w, T0 + 11 * MS, KYMO_RECORD_DROPPED, KYMO_DROP_NO_SLOT, 1, 2, 0, 0);
 	test_emit(&w, T0 + 12 * MS, KYMO_RECORD_DROPPED, KYMO_DROP_SIGNAL, 1, 2, 0, 0);
 	case_finish(&c, T0 + 20 * MS);
 	assert_int_equal(lost(&c), 7);
-	/* All of them are the header's: whoever prints both numbers must not add them up. */
+	/* All of them are the header's: the two numbers must not be added up. */
 	ky_drain_stats(c.drain, &stats);
 	assert_int_equal(stats.records_lost, 7);
 	assert_int_equal(stats.records_dropped, 7);
@@ -154,7 +154,7 @@ static void drain__dropped_records_and_header_counters_are_told_once(void **stat
 	case_close(&c);
 }
 
-static void drain__parked_sub_buffer_goes_on_with_the_next_thread(void **state)
+static void drain__parked_sub_buffer_continues_with_the_next_thread(void **state)
 {
 	struct drain_case c;
 	struct test_writer a, b;
@@ -262,7 +262,7 @@ static void drain__nothing_newer_than_the_watermark_is_written(void **state)
 	case_close(&c);
 }
 
-static void drain__stream_of_a_flight_ring_tells_what_went_before(void **state)
+static void drain__stream_of_a_flight_ring_counts_earlier_records(void **state)
 {
 	struct ky_drain_stats stats;
 	struct drain_case c;
@@ -347,7 +347,7 @@ static void drain__threads_never_seen_are_lost_from_their_start_on(void **state)
 	}
 }
 
-static void drain__batches_stay_in_order_when_slots_are_used_again(void **state)
+static void drain__batches_stay_in_order_when_sub_buffers_are_reused(void **state)
 {
 	struct test_writer w[5];
 	struct ky_drain_stats stats;
@@ -360,7 +360,8 @@ static void drain__batches_stay_in_order_when_slots_are_used_again(void **state)
 	case_start(&c);
 	for (uint32_t i = 0; i < 5; i++)
 		test_writer_open(&w[i], &c.ring, 501 + i, T0);
-	for (uint32_t lap = 0; lap < 4; lap++) { /* 40 of the 64 slots between two looks */
+	for (uint32_t round = 0; round < 4;
+	     round++) { /* 40 of the 64 sub-buffers between two steps */
 		for (uint32_t n = 0; n < 2500; n++, ns += 10000) {
 			for (uint32_t i = 0; i < 5; i++)
 				polls(&w[i], ns + i * 100, 1);
@@ -382,19 +383,19 @@ static void drain__batches_stay_in_order_when_slots_are_used_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drain__overwritten_slots_are_an_exact_gap),
-		cmocka_unit_test(drain__polls_open_across_a_gap_are_restored),
-		cmocka_unit_test(drain__polls_that_ended_inside_a_gap_get_no_end),
-		cmocka_unit_test(drain__corrupt_slot_is_counted_by_the_next_one),
-		cmocka_unit_test(drain__dropped_records_and_header_counters_are_told_once),
-		cmocka_unit_test(drain__parked_sub_buffer_goes_on_with_the_next_thread),
+		cmocka_unit_test(drain__overwritten_sub_buffers_are_an_exact_loss),
+		cmocka_unit_test(drain__polls_open_across_a_loss_are_restored),
+		cmocka_unit_test(drain__polls_that_ended_inside_a_loss_get_no_end),
+		cmocka_unit_test(drain__corrupt_sub_buffer_is_counted_by_the_next_one),
+		cmocka_unit_test(drain__dropped_records_and_header_counters_are_reported_once),
+		cmocka_unit_test(drain__parked_sub_buffer_continues_with_the_next_thread),
 		cmocka_unit_test(drain__stamps_survive_hours_of_silence),
 		cmocka_unit_test(drain__busy_thread_holds_the_merge_for_at_most_200_ms),
 		cmocka_unit_test(drain__nothing_newer_than_the_watermark_is_written),
-		cmocka_unit_test(drain__stream_of_a_flight_ring_tells_what_went_before),
+		cmocka_unit_test(drain__stream_of_a_flight_ring_counts_earlier_records),
 		cmocka_unit_test(drain__small_memory_changes_nothing_but_the_steps),
 		cmocka_unit_test(drain__threads_never_seen_are_lost_from_their_start_on),
-		cmocka_unit_test(drain__batches_stay_in_order_when_slots_are_used_again),
+		cmocka_unit_test(drain__batches_stay_in_order_when_sub_buffers_are_reused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Slots that are claimed while the drain is at work on the others. */
+/* Sub-buffers that are claimed while the drain is at work on the others. */
 #include "../../lib/drain_case.h"
 
 #include <base/testpoint.h>
@@ -31,8 +31,8 @@ void ky_testpoint(const char *name)
 	fill_until_the_next_claim();
 }
 
-/* `before`: how often its slot was used before. */
-static void claim_behind_unread_slots(uint32_t before)
+/* `before`: how often its sub-buffer was used before. */
+static void claim_after_unread_sub_buffers(uint32_t before)
 {
 	struct ky_drain_stats stats;
 
@@ -46,10 +46,10 @@ static void claim_behind_unread_slots(uint32_t before)
 		case_step(&c, now_ns + 10 * MS);
 		now_ns += 20 * MS;
 	}
-	/* The slot that is claimed last was read whole. */
+	/* The sub-buffer that is claimed last was read whole. */
 	for (int i = before > 0; i < 3; i++)
 		fill_until_the_next_claim();
-	/* It has taken its number, and its slot does not say so yet. */
+	/* It has taken its number, and its sub-buffer does not show it yet. */
 	atomic_fetch_add(&c.ring.header->claim_index, 1);
 	is_claim_under_way = true;
 	case_step(&c, now_ns + 10 * MS);
@@ -68,24 +68,24 @@ static void claim_behind_unread_slots(uint32_t before)
 	case_close(&c);
 }
 
-static void drain__fresh_slot_claimed_behind_the_plan_waits_its_turn(void **state)
+static void drain__fresh_sub_buffer_claimed_after_the_plan_waits_its_turn(void **state)
 {
 	(void)state;
-	claim_behind_unread_slots(0);
+	claim_after_unread_sub_buffers(0);
 }
 
-static void drain__used_slot_claimed_behind_the_plan_waits_its_turn(void **state)
+static void drain__used_sub_buffer_claimed_after_the_plan_waits_its_turn(void **state)
 {
 	(void)state;
-	claim_behind_unread_slots(1);
-	claim_behind_unread_slots(2);
+	claim_after_unread_sub_buffers(1);
+	claim_after_unread_sub_buffers(2);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drain__fresh_slot_claimed_behind_the_plan_waits_its_turn),
-		cmocka_unit_test(drain__used_slot_claimed_behind_the_plan_waits_its_turn),
+		cmocka_unit_test(drain__fresh_sub_buffer_claimed_after_the_plan_waits_its_turn),
+		cmocka_unit_test(drain__used_sub_buffer_claimed_after_the_plan_waits_its_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Spans of a ring as a trace tells them. */
+/* Spans of a ring as a trace has them. */
 #include "../../lib/cut_case.h"
 
 #define SPAN_WORD(id, name) kymo_task_word(id, name)
@@ -14,13 +14,13 @@ static void end_span(struct test_writer *w, uint64_t ns, uint64_t id, uint64_t b
 	test_emit(w, ns, KYMO_RECORD_SPAN_END, 0, 2, SPAN_WORD(id, 0), test_ticks(begin_ns), 0);
 }
 
-static void open_in_ring(struct test_ring *ring, uint32_t slot, uint64_t id, uint64_t begin_ns)
+static void open_in_ring(struct test_ring *ring, uint32_t entry, uint64_t id, uint64_t begin_ns)
 {
-	atomic_store(&ring->side->spans[slot].begin_ticks, test_ticks(begin_ns));
-	atomic_store(&ring->side->spans[slot].word, SPAN_WORD(id, 0));
+	atomic_store(&ring->side->spans[entry].begin_ticks, test_ticks(begin_ns));
+	atomic_store(&ring->side->spans[entry].word, SPAN_WORD(id, 0));
 }
 
-static void span__is_told_with_its_task_and_its_parent(void **state)
+static void span__is_written_with_its_task_and_its_parent(void **state)
 {
 	struct ky_event_sums sums;
 	struct drain_case c;
@@ -53,7 +53,7 @@ static void span__is_told_with_its_task_and_its_parent(void **state)
 	case_close(&c);
 }
 
-static void cut__tells_which_spans_are_open(void **state)
+static void cut__has_the_open_spans(void **state)
 {
 	static struct cut_case c; /* large */
 	struct test_writer w;
@@ -82,8 +82,8 @@ static void cut__tells_which_spans_are_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(span__is_told_with_its_task_and_its_parent),
-		cmocka_unit_test(cut__tells_which_spans_are_open),
+		cmocka_unit_test(span__is_written_with_its_task_and_its_parent),
+		cmocka_unit_test(cut__has_the_open_spans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

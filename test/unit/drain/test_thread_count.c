@@ -4,7 +4,7 @@
 #define SECOND (1000 * MS)
 
 struct kernel {
-	uint32_t looks, tid;
+	uint32_t readings, tid;
 	bool is_gone;
 };
 
@@ -12,12 +12,12 @@ static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
 {
 	struct kernel *kernel = ctx;
 
-	kernel->looks++;
+	kernel->readings++;
 	kernel->tid = tid;
 	*out = (struct ky_thread_cpu){.tid = tid,
-				      .cpu_ns = kernel->looks * 1000,
-				      .run_delay_ns = kernel->looks * 10,
-				      .has_switches = kernel->looks != 2,
+				      .cpu_ns = kernel->readings * 1000,
+				      .run_delay_ns = kernel->readings * 10,
+				      .has_switches = kernel->readings != 2,
 				      .voluntary = 5,
 				      .involuntary = 7};
 	return !kernel->is_gone;
@@ -36,7 +36,7 @@ static void begin(struct drain_case *c, struct test_writer *w, struct kernel *ke
 	test_poll_end(w, T0 + 2 * MS, 0);
 }
 
-static void thread_count__worker_is_looked_at_once_a_second(void **state)
+static void thread_count__worker_is_read_once_a_second(void **state)
 {
 	static struct drain_case c;
 	struct test_writer w, other;
@@ -45,12 +45,12 @@ static void thread_count__worker_is_looked_at_once_a_second(void **state)
 
 	(void)state;
 	begin(&c, &w, &kernel);
-	/* No worker: nobody asks about it. */
+	/* No worker: it is not read. */
 	test_writer_open(&other, &c.ring, 502, T0);
 	test_emit(&other, T0 + MS, KYMO_RECORD_MARK, 0, 1, 1, 0, 0);
 	for (uint64_t ms = 100; ms <= 2500; ms += 100)
 		case_step(&c, T0 + ms * MS);
-	assert_in_range(kernel.looks, 3, 4);
+	assert_in_range(kernel.readings, 3, 4);
 	assert_int_equal(kernel.tid, 501);
 	case_finish(&c, T0 + 3 * SECOND);
 	event = EVENT(&c, THREAD_CPU, 0);
@@ -66,30 +66,30 @@ static void thread_count__worker_is_looked_at_once_a_second(void **state)
 	case_close(&c);
 }
 
-static void thread_count__late_wake_is_looked_at_sooner(void **state)
+static void thread_count__late_wake_causes_an_earlier_reading(void **state)
 {
 	static struct drain_case c;
 	struct test_writer w;
 	struct kernel kernel;
-	uint32_t looks;
+	uint32_t readings;
 
 	(void)state;
 	begin(&c, &w, &kernel);
 	for (uint64_t ms = 100; ms <= 200; ms += 50)
 		case_step(&c, T0 + ms * MS);
-	looks = kernel.looks;
+	readings = kernel.readings;
 	test_emit(&w, T0 + 210 * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(7, 0), 0, 0);
 	test_poll(&w, T0 + 230 * MS, 7, 0);
 	test_poll_end(&w, T0 + 231 * MS, 0);
 	for (uint64_t ms = 250; ms <= 600; ms += 50)
 		case_step(&c, T0 + ms * MS);
-	/* Once: what comes behind it is the usual pace. */
-	assert_int_equal(kernel.looks, looks + 1);
+	/* Once: what comes after it is the usual pace. */
+	assert_int_equal(kernel.readings, readings + 1);
 	case_finish(&c, T0 + 700 * MS);
 	case_close(&c);
 }
 
-static void thread_count__what_cannot_be_read_is_not_told(void **state)
+static void thread_count__unreadable_thread_is_not_written(void **state)
 {
 	static struct drain_case c;
 	struct test_writer w;
@@ -100,7 +100,7 @@ static void thread_count__what_cannot_be_read_is_not_told(void **state)
 	kernel.is_gone = true;
 	for (uint64_t ms = 100; ms <= 1500; ms += 100)
 		case_step(&c, T0 + ms * MS);
-	assert_true(kernel.looks >= 2);
+	assert_true(kernel.readings >= 2);
 	case_finish(&c, T0 + 2 * SECOND);
 	for (size_t i = 0; i < c.sink.event_count; i++)
 		assert_int_not_equal(c.sink.events[i].event, KY_EV_THREAD_CPU);
@@ -110,9 +110,9 @@ static void thread_count__what_cannot_be_read_is_not_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(thread_count__worker_is_looked_at_once_a_second),
-		cmocka_unit_test(thread_count__late_wake_is_looked_at_sooner),
-		cmocka_unit_test(thread_count__what_cannot_be_read_is_not_told),
+		cmocka_unit_test(thread_count__worker_is_read_once_a_second),
+		cmocka_unit_test(thread_count__late_wake_causes_an_earlier_reading),
+		cmocka_unit_test(thread_count__unreadable_thread_is_not_written),
 	};
 
 	return cmocka_run_group_tests_name("thread_count", tests, NULL, NULL);

@@ -80,7 +80,7 @@ static void drain__second_thread_of_an_identity_is_block_in_place(void **state)
 		if (i)
 			assert_true(EVENT(&c, POLL_END, i - 1)->ns <= EVENT(&c, POLL_START, i)->ns);
 	}
-	/* The rest of the blocked poll is told on its own thread. */
+	/* The rest of the blocked poll is written on its own thread. */
 	assert_int_equal(COUNT(&c, NESTED_POLL_START), 1);
 	assert_int_equal(COUNT(&c, NESTED_POLL_END), 1);
 	assert_int_equal(NUMBER(EVENT(&c, NESTED_POLL_START, 0), NESTED_POLL_START, tid), 501);
@@ -253,14 +253,14 @@ static void drain__worker_of_a_blocking_run_ends_with_it(void **state)
 	test_writer_open(&pool, &c.ring, 501, T0);
 	test_writer_open(&other, &c.ring, 502, T0);
 	closure_with_runtime(&pool, T0, 51);
-	/* Driven by something that nobody sees. */
+	/* Driven by code that is not recorded. */
 	test_emit(&pool, T0 + 10 * MS, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(9, 0), 0,
 		  0);
 	runtime_of(&pool, T0 + 10 * MS, 1);
 	test_poll(&pool, T0 + 11 * MS, 52, 0);
 	test_poll_end(&pool, T0 + 12 * MS, 0);
 	test_emit(&pool, T0 + 13 * MS, KYMO_RECORD_BLOCKING_END, KYMO_POLL_READY, 0, 0, 0, 0);
-	closure_with_runtime(&other, T0 + 20 * MS, 53); /* the same runtime goes on */
+	closure_with_runtime(&other, T0 + 20 * MS, 53); /* the same runtime continues */
 	case_finish(&c, T0 + 80 * MS);
 	assert_int_equal(COUNT(&c, NESTED_POLL_START), 1);
 	assert_int_equal(NUMBER(EVENT(&c, NESTED_POLL_START, 0), NESTED_POLL_START, task_id), 52);
@@ -279,7 +279,7 @@ static void drain__worker_of_a_blocking_run_ends_with_it(void **state)
 }
 
 /* The time between its runs is none of its own. */
-static void drain__worker_that_goes_on_was_not_awake_meanwhile(void **state)
+static void drain__continued_worker_was_not_awake_meanwhile(void **state)
 {
 	struct test_writer pool;
 	struct drain_case c;
@@ -313,7 +313,7 @@ int main(void)
 		cmocka_unit_test(drain__threads_that_only_poll_get_a_worker_of_their_own),
 		cmocka_unit_test(drain__local_sets_make_no_worker),
 		cmocka_unit_test(drain__worker_of_a_blocking_run_ends_with_it),
-		cmocka_unit_test(drain__worker_that_goes_on_was_not_awake_meanwhile),
+		cmocka_unit_test(drain__continued_worker_was_not_awake_meanwhile),
 		cmocka_unit_test(drain__worker_ids_leave_out_254_and_255),
 	};
 

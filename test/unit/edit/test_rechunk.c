@@ -55,7 +55,8 @@ static int rewrite(const struct ky_buf *from, struct sink *sink, struct ky_buf *
 
 		assert_true(shape < catalog->count);
 		if (json)
-			ky_event_json(json, stream, event, &catalog->shapes[shape], NULL);
+			ky_event_json(json, stream, event, &catalog->shapes[shape],
+				      &(struct ky_event_clock){.start_ns = 0}, NULL);
 		result = ky_rechunk_event(&rechunk, stream, event, shape);
 		if (result)
 			break;

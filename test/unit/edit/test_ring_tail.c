@@ -46,7 +46,7 @@ static uint64_t put_chunk(int fd, uint64_t first_ns)
 	}
 	assert_true(out.used > 200000);
 	assert_non_null(context);
-	/* As stage zstd does: the last four bytes of a frame. */
+	/* As compressor zstd does: the last four bytes of a frame. */
 	assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)));
 	bytes = ZSTD_compress2(context, packed, sizeof(packed), out.bytes, out.used);
 	ZSTD_freeCCtx(context);
@@ -102,7 +102,7 @@ static uint64_t size(void)
 	return (uint64_t)about.st_size;
 }
 
-static void behind_whole_chunks_it_goes_on_by_their_notes(void **state)
+static void after_whole_chunks_it_continues_by_their_notes(void **state)
 {
 	const struct ky_ring_tail *tail = settle(c.bytes, 0);
 
@@ -152,7 +152,7 @@ static void a_ring_that_came_round_long_before_counts_as_whole(void **state)
 	assert_string_equal(tail->torn_path, c.path);
 }
 
-static void behind_a_torn_first_chunk_nothing_is_on_disk(void **state)
+static void after_a_torn_first_chunk_nothing_is_on_disk(void **state)
 {
 	const struct ky_ring_tail *tail;
 
@@ -167,7 +167,7 @@ static void behind_a_torn_first_chunk_nothing_is_on_disk(void **state)
 	assert_int_equal(access(c.path, F_OK), -1);
 }
 
-/* The table behind the chunks of a sealed segment. */
+/* The table after the chunks of a sealed segment. */
 static void a_torn_table_leaves_all_chunks(void **state)
 {
 	static const uint8_t table[] = {0x5e, 0x2a, 0x4d, 0x18, 100, 0, 0, 0, 1, 2, 3};
@@ -242,7 +242,7 @@ static void every_cut_is_seen_as_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(behind_whole_chunks_it_goes_on_by_their_notes,
+		cmocka_unit_test_setup_teardown(after_whole_chunks_it_continues_by_their_notes,
 						make_trace, remove_trace),
 		cmocka_unit_test_setup_teardown(a_torn_chunk_counts_as_not_there, make_trace,
 						remove_trace),
@@ -252,7 +252,7 @@ int main(void)
 						make_trace, remove_trace),
 		cmocka_unit_test_setup_teardown(a_ring_that_came_round_long_before_counts_as_whole,
 						make_trace, remove_trace),
-		cmocka_unit_test_setup_teardown(behind_a_torn_first_chunk_nothing_is_on_disk,
+		cmocka_unit_test_setup_teardown(after_a_torn_first_chunk_nothing_is_on_disk,
 						make_trace, remove_trace),
 		cmocka_unit_test_setup_teardown(a_torn_table_leaves_all_chunks, make_trace,
 						remove_trace),

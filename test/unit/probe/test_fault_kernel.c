@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLOTS 2048u
+#define CELLS 2048u
 #define FILE_BYTES (1u << 24)
 #define DISTANCE (1u << 18) /* further than what is read ahead */
 #define CODE_BYTES 4096u
@@ -61,8 +61,8 @@ static int make_file(const char *directory)
 }
 
 static struct ky_sample_class_head head;
-static _Alignas(64) uint8_t slots[SLOTS * KY_SAMPLE_SLOT_BYTES];
-static const struct ky_sample_ring ring = {&head, slots, SLOTS};
+static _Alignas(64) uint8_t cells[CELLS * KY_SAMPLE_CELL_BYTES];
+static const struct ky_sample_ring ring = {&head, cells, CELLS};
 
 static const struct ky_sample_ring *at(const void *ctx, uint32_t i)
 {
@@ -88,11 +88,11 @@ static bool tables(const void *ctx, uint32_t pid, uint64_t ns, struct ky_unwind_
 	return true;
 }
 
-static uint64_t frame_at(const struct ky_sample_slot *slot, uint32_t i)
+static uint64_t frame_at(const struct ky_sample_cell *cell, uint32_t i)
 {
 	uint64_t frame = 0;
 
-	memcpy(&frame, slot->frames + (size_t)i * KY_SAMPLE_FRAME_BYTES, KY_SAMPLE_FRAME_BYTES);
+	memcpy(&frame, cell->frames + (size_t)i * KY_SAMPLE_FRAME_BYTES, KY_SAMPLE_FRAME_BYTES);
 	return frame;
 }
 
@@ -100,24 +100,24 @@ struct tally {
 	uint32_t faults, with_stack, in_place;
 };
 
-static void count_slot(const struct ky_sample_slot *slot, struct tally *tally)
+static void count_cell(const struct ky_sample_cell *cell, struct tally *tally)
 {
-	bool has_stack = slot->flags & KY_SAMPLE_HAS_STACK;
+	bool has_stack = cell->flags & KY_SAMPLE_HAS_STACK;
 	uint64_t place = (uint64_t)(uintptr_t)read_pages, frame;
 	struct ky_switch_interval interval;
 
-	for (uint32_t i = 0; i + KY_SWITCH_FRAMES <= slot->frame_count &&
+	for (uint32_t i = 0; i + KY_SWITCH_FRAMES <= cell->frame_count &&
 			     i + KY_SWITCH_FRAMES <= KY_SAMPLE_FRAMES_FIRST;
 	     i += KY_SWITCH_FRAMES) {
-		uint64_t frames[] = {frame_at(slot, i), frame_at(slot, i + 1),
-				     frame_at(slot, i + 2)};
+		uint64_t frames[] = {frame_at(cell, i), frame_at(cell, i + 1),
+				     frame_at(cell, i + 2)};
 
-		ky_switch_dec(&interval, slot->stamp, frames);
+		ky_switch_dec(&interval, cell->stamp, frames);
 		tally->faults += interval.reason == KY_OFF_CPU_FAULT;
 		if (!has_stack)
 			continue;
 		assert_int_equal(interval.reason, KY_OFF_CPU_FAULT);
-		frame = frame_at(slot, KY_SWITCH_FRAMES);
+		frame = frame_at(cell, KY_SWITCH_FRAMES);
 		tally->with_stack++;
 		tally->in_place += frame >= place && frame - place < CODE_BYTES;
 		break;
@@ -128,17 +128,17 @@ static struct tally count_all(void)
 {
 	struct tally tally = {0};
 
-	for (uint32_t i = 0; i < SLOTS; i++) {
-		const struct ky_sample_slot *slot =
-			(const void *)(slots + (size_t)i * KY_SAMPLE_SLOT_BYTES);
+	for (uint32_t i = 0; i < CELLS; i++) {
+		const struct ky_sample_cell *cell =
+			(const void *)(cells + (size_t)i * KY_SAMPLE_CELL_BYTES);
 
-		if (slot->kind == KY_SAMPLE_SWITCHES && slot->tid && slot->part == 0)
-			count_slot(slot, &tally);
+		if (cell->kind == KY_SAMPLE_SWITCHES && cell->tid && cell->part == 0)
+			count_cell(cell, &tally);
 	}
 	return tally;
 }
 
-/* Until some have a stack. Those that are told before the event of stacks is let count have none,
+/* Until some have a stack. Those that are reported before the event of stacks counts have none,
  * and may be many where we are held up. */
 static struct tally watch(struct ky_switch_windows *windows)
 {
@@ -173,7 +173,7 @@ static void need_stacks(struct ky_perf_options *how)
 	}
 }
 
-static void fault_stacks__say_where_the_program_waited(void **state)
+static void fault_stacks__show_where_the_program_waited(void **state)
 {
 	struct ky_perf_options how = {.is_switches = true, .has_kernel = true};
 	struct ky_switch_windows *windows;
@@ -201,7 +201,7 @@ static void fault_stacks__say_where_the_program_waited(void **state)
 	print_message("# %u page faults were waited for, %u have a stack, %u in place\n",
 		      tally.faults, tally.with_stack, tally.in_place);
 	if (tally.faults < ENOUGH && !tally.with_stack) {
-		print_message("# a disk that makes nobody wait\n");
+		print_message("# a disk that is never waited for\n");
 		skip();
 	}
 	assert_true(tally.with_stack > 0);
@@ -211,7 +211,7 @@ static void fault_stacks__say_where_the_program_waited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fault_stacks__say_where_the_program_waited),
+		cmocka_unit_test(fault_stacks__show_where_the_program_waited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

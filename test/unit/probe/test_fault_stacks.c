@@ -78,7 +78,7 @@ static void fault_stacks__are_walked_within_a_budget(void **state)
 	(void)state;
 	assert_int_equal(count_allowed(1000 * SECOND, 10000), KY_FAULT_STACKS);
 	assert_int_equal(count_allowed(1000 * SECOND, 10), 0);
-	assert_int_equal(count_allowed(999 * SECOND, 10), 0); /* of another processor */
+	assert_int_equal(count_allowed(999 * SECOND, 10), 0); /* of another CPU */
 	assert_int_equal(count_allowed(1001 * SECOND, 10000), KY_FAULT_STACKS_HZ);
 	assert_int_equal(count_allowed(1001 * SECOND + SECOND / 10, 10000),
 			 KY_FAULT_STACKS_HZ / 10);
@@ -135,7 +135,7 @@ static void on_fault(void *ctx, const struct ky_perf_switch *what)
 	reported = *what;
 }
 
-static void fault_stacks__are_told_with_their_number(void **state)
+static void fault_stacks__are_reported_with_their_number(void **state)
 {
 	const struct ky_fault_stack *stack;
 	uint32_t count = 0;
@@ -157,7 +157,7 @@ static void fault_stacks__are_told_with_their_number(void **state)
 }
 
 /* A guess of one frame is not worth its place; nor is what the budget does not pay for. */
-static void fault_stacks__without_tables_or_budget_are_not_told(void **state)
+static void fault_stacks__without_tables_or_budget_are_not_reported(void **state)
 {
 	uint32_t count = 0;
 
@@ -176,7 +176,7 @@ static void fault_stacks__without_tables_or_budget_are_not_told(void **state)
 	assert_int_equal(count, 1);
 }
 
-/* In windows alone; where there are gaps between them, for ten seconds after one was told. */
+/* In windows alone; where there are gaps between them, for ten seconds after one was reported. */
 static void fault_stacks__are_counted_while_they_are_worth_it(void **state)
 {
 	(void)state;
@@ -217,8 +217,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(fault_stacks__are_kept_until_as_many_more_came),
 		CASE(fault_stacks__are_walked_within_a_budget),
-		CASE(fault_stacks__are_told_with_their_number),
-		CASE(fault_stacks__without_tables_or_budget_are_not_told),
+		CASE(fault_stacks__are_reported_with_their_number),
+		CASE(fault_stacks__without_tables_or_budget_are_not_reported),
 		CASE(fault_stacks__are_counted_while_they_are_worth_it),
 		CASE(fault_stacks__test_needs_both_events),
 	};

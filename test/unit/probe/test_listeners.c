@@ -55,8 +55,8 @@ static const struct ky_listener_known *find(int fd)
 	return NULL;
 }
 
-/* A process with many descriptors is searched in several looks. */
-static int look_until_known(int dir)
+/* A process with many descriptors is searched in several readings. */
+static int read_until_known(int dir)
 {
 	int err;
 
@@ -78,7 +78,7 @@ static void wait_for_callers(int fd, uint32_t count)
 	} while (info.tcpi_unacked < count);
 }
 
-static void queue__holds_callers_that_nobody_accepts(void **state)
+static void queue__holds_connections_until_they_are_accepted(void **state)
 {
 	int dir = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC), callers[BACKLOG], fd;
 	const struct ky_listener_known *known;
@@ -96,7 +96,7 @@ static void queue__holds_callers_that_nobody_accepts(void **state)
 				 0);
 	}
 	wait_for_callers(fd, BACKLOG);
-	assert_int_equal(look_until_known(dir), 0);
+	assert_int_equal(read_until_known(dir), 0);
 	known = find(fd);
 	assert_non_null(known);
 	assert_int_equal(known->owner, KY_LISTENER_OURS);
@@ -135,7 +135,7 @@ static void queue__of_version_6(void **state)
 		print_message("# a machine without IPv6\n");
 		skip();
 	}
-	assert_int_equal(look_until_known(dir), 0);
+	assert_int_equal(read_until_known(dir), 0);
 	assert_int_equal(find(fd)->now.version, 6);
 	assert_memory_equal(find(fd)->now.address, &in6addr_loopback, 16);
 	assert_int_equal(find(fd)->owner, KY_LISTENER_OURS);
@@ -144,7 +144,7 @@ static void queue__of_version_6(void **state)
 }
 
 /* Another process's socket is in the same namespace. */
-static void queue__of_others_is_theirs(void **state)
+static void queue__of_another_process_is_marked_as_such(void **state)
 {
 	int dir = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC), fd, ends[2];
 	struct sockaddr_storage address;
@@ -165,7 +165,7 @@ static void queue__of_others_is_theirs(void **state)
 		_exit(read(ends[0], &byte, 1) != 0); /* until it is closed */
 	}
 	close(fd);
-	assert_int_equal(look_until_known(dir), 0);
+	assert_int_equal(read_until_known(dir), 0);
 	for (uint32_t i = 0; i < listeners.count; i++)
 		if (listeners.known[i].now.inode == inode)
 			fd = -listeners.known[i].owner;
@@ -250,9 +250,9 @@ static void message__of_any_length_is_taken_or_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queue__holds_callers_that_nobody_accepts),
+		cmocka_unit_test(queue__holds_connections_until_they_are_accepted),
 		cmocka_unit_test(queue__of_version_6),
-		cmocka_unit_test(queue__of_others_is_theirs),
+		cmocka_unit_test(queue__of_another_process_is_marked_as_such),
 		cmocka_unit_test(files__are_read_up_to_the_first_that_does_not_listen),
 		cmocka_unit_test(message__of_any_length_is_taken_or_refused),
 	};

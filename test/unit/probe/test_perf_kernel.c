@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* perf_event on a child that burns what it is told to: counts and weights, never wall time. */
+/* perf_event on a child that burns what it is asked to: counts and weights, never wall time. */
 #include "../../lib/burn.h"
 #include "../../lib/cmocka_all.h"
 #include "../../lib/under_valgrind.h"
@@ -73,7 +73,7 @@ static void *burn_in_place(void *ctx)
 	return burn_in_thread(ctx);
 }
 
-/* 'b': burns 100 ms; 't': so do two threads made for it; 'c': they do on one processor; 's': sleeps
+/* 'b': burns 100 ms; 't': so do two threads made for it; 'c': they do on one CPU; 's': sleeps
  * DOZES times; anything else: ends. Its marks would lie on the address sanitizer's own stack. */
 __attribute__((no_sanitize_address)) static void serve(int in, int out)
 {
@@ -243,7 +243,7 @@ static void perf__threads_made_later_are_sampled_too(void **state)
 	stop(&burner);
 }
 
-static void perf__pause_really_stops_it(void **state)
+static void perf__pause_stops_sampling(void **state)
 {
 	struct burner burner;
 	struct ky_perf *perf;
@@ -269,7 +269,7 @@ static void perf__pause_really_stops_it(void **state)
 	stop(&burner);
 }
 
-/* A ring that nobody reads: what the kernel had no room for is counted. */
+/* A ring that is not read: what the kernel had no room for is counted. */
 static void perf__what_has_no_room_is_counted(void **state)
 {
 	struct burner burner;
@@ -279,9 +279,9 @@ static void perf__what_has_no_room_is_counted(void **state)
 
 	(void)state;
 	perf = begin(&burner, &tally, 5000, 49152);
-	report(&burner, 'c'); /* on one processor: a ring tells its own loss */
+	report(&burner, 'c'); /* on one CPU: a ring reports its own loss */
 	(void)ky_perf_read(perf, on_sample, &tally);
-	report(&burner, 'c'); /* the loss is told with the next sample that has room */
+	report(&burner, 'c'); /* the loss is reported with the next sample that has room */
 	(void)ky_perf_read(perf, on_sample, &tally);
 	ky_perf_about(perf, &about);
 	assert_true(about.lost_count > 0);
@@ -289,7 +289,7 @@ static void perf__what_has_no_room_is_counted(void **state)
 	stop(&burner);
 }
 
-/* What no later sample tells: the events know it, of kernels from 6.0 on. */
+/* What no later sample reports: the events have it, of kernels from 6.0 on. */
 static void perf__what_had_no_room_at_the_end_is_counted(void **state)
 {
 	struct ky_perf_about reported, asked;
@@ -326,12 +326,12 @@ static void on_marked(void *ctx, const struct ky_perf_sample *sample)
 		first++;
 	while (first + marks < count && marks < MARKS && words[first + marks] == MARK(marks))
 		marks++;
-	/* One behind the other, up to the copy's end at least. */
+	/* One after the other, up to the copy's end at least. */
 	tally->with_stack += marks > 0;
 	tally->foreign += marks > 0 && marks < MARKS && first + marks < count;
 }
 
-/* Some fifteen records fill a ring, so that each lap has one that goes round its end: mostly in the
+/* Some fifteen records fill a ring, so that each round has one that wraps at its end: mostly in the
  * middle of the marks. */
 static void perf__stacks_are_whole_wherever_they_lie_in_the_ring(void **state)
 {
@@ -413,7 +413,7 @@ static struct ky_perf *begin_switches(struct burner *burner, struct switches *sw
 	start(burner);
 	err = ky_perf_test_switches(&options, &cost_ns);
 	if (err) {
-		print_message("# perf_event tells no switches here: %s\n", strerror(-err));
+		print_message("# perf_event reports no switches here: %s\n", strerror(-err));
 		skip();
 	}
 	print_message("# a record takes %u ns\n", (unsigned int)cost_ns);
@@ -437,7 +437,7 @@ static uint64_t status_count(const char *text, const char *name)
 	return strtoull(strchr(count, ':') + 1, NULL, 10);
 }
 
-/* Once it waits for a word: how often it has left its processor, as the kernel counts it. */
+/* Once it waits for a word: how often it has left its CPU, as the kernel counts it. */
 static struct given_up times_given_up(const struct burner *burner)
 {
 	char path[64], text[3072] = "running";
@@ -496,7 +496,7 @@ static void perf__each_sleep_is_two_switches(void **state)
 	stop(&burner);
 }
 
-static void perf__who_would_go_on_is_preempted(void **state)
+static void perf__runnable_thread_is_switched_out_as_preempted(void **state)
 {
 	struct switches switches;
 	struct burner burner;
@@ -514,7 +514,7 @@ static void perf__who_would_go_on_is_preempted(void **state)
 	stop(&burner);
 }
 
-static void perf__nonsense_is_refused(void **state)
+static void perf__invalid_options_are_refused(void **state)
 {
 	struct ky_perf_options options = {.rate_hz = 99, .stack_bytes = 4095};
 	struct ky_perf *perf;
@@ -532,14 +532,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(perf__samples_stand_for_the_time_that_was_burnt),
 		cmocka_unit_test(perf__threads_made_later_are_sampled_too),
-		cmocka_unit_test(perf__pause_really_stops_it),
+		cmocka_unit_test(perf__pause_stops_sampling),
 		cmocka_unit_test(perf__what_has_no_room_is_counted),
 		cmocka_unit_test(perf__what_had_no_room_at_the_end_is_counted),
 		cmocka_unit_test(perf__stacks_are_whole_wherever_they_lie_in_the_ring),
 		cmocka_unit_test(perf__a_sample_that_is_left_by_a_jump_is_lost_alone),
 		cmocka_unit_test(perf__each_sleep_is_two_switches),
-		cmocka_unit_test(perf__who_would_go_on_is_preempted),
-		cmocka_unit_test(perf__nonsense_is_refused),
+		cmocka_unit_test(perf__runnable_thread_is_switched_out_as_preempted),
+		cmocka_unit_test(perf__invalid_options_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

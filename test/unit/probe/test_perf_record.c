@@ -118,7 +118,7 @@ static void sample__survives_truncation_anywhere(void **state)
 	}
 }
 
-static void sample__lies_about_its_lengths_in_vain(void **state)
+static void sample__false_lengths_are_bounded(void **state)
 {
 	struct ky_perf_sample sample;
 	uint32_t count = fill_sample();
@@ -151,7 +151,7 @@ static struct ky_perf_switch switch_of(uint32_t type, uint32_t misc, uint32_t co
 	return what;
 }
 
-static void switch__says_which_way_and_why(void **state)
+static void switch__has_direction_and_reason(void **state)
 {
 	const uint32_t out = PERF_RECORD_MISC_SWITCH_OUT;
 	struct ky_perf_switch what;
@@ -187,8 +187,8 @@ int main(void)
 		cmocka_unit_test(sample__has_each_word_where_the_kernel_puts_it),
 		cmocka_unit_test(sample__of_a_thread_of_the_kernel_has_no_registers),
 		cmocka_unit_test(sample__survives_truncation_anywhere),
-		cmocka_unit_test(sample__lies_about_its_lengths_in_vain),
-		cmocka_unit_test(switch__says_which_way_and_why),
+		cmocka_unit_test(sample__false_lengths_are_bounded),
+		cmocka_unit_test(switch__has_direction_and_reason),
 		cmocka_unit_test(switch__is_no_other_record_and_no_short_one),
 	};
 

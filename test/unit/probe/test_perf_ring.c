@@ -49,7 +49,7 @@ static void put(uint32_t type, uint32_t bytes, const uint64_t *payload)
 }
 
 /* Against a queue of what was put: lengths of all kinds, so that many go round the end. */
-static void ring__hands_out_what_was_put_in_its_order(void **state)
+static void ring__returns_records_in_order(void **state)
 {
 	struct test_prng prng = {7};
 	uint64_t payload[64];
@@ -87,7 +87,7 @@ static void ring__hands_out_what_was_put_in_its_order(void **state)
 	assert_int_equal(lost, 0);
 }
 
-static void ring__gives_room_back_at_the_end_alone(void **state)
+static void ring__frees_room_at_the_end_alone(void **state)
 {
 	const struct perf_event_header *record;
 	uint64_t payload[4] = {0};
@@ -137,8 +137,8 @@ static void ring__loses_a_record_that_was_not_ended(void **state)
 	assert_int_equal(lost, 2);
 }
 
-/* Lengths that cannot be: everything there is given up, and it goes on behind that. */
-static void ring__gives_up_where_a_length_is_nonsense(void **state)
+/* Lengths that cannot be: everything in it is given up, and it continues after that. */
+static void ring__discards_its_content_at_an_invalid_length(void **state)
 {
 	const uint64_t payload[8] = {0};
 
@@ -149,7 +149,7 @@ static void ring__gives_up_where_a_length_is_nonsense(void **state)
 	assert_null(ky_perf_ring_begin(&ring, room, &lost));
 	assert_int_equal(ring.page->data_tail, ring.page->data_head);
 	put(PERF_RECORD_SAMPLE, 16, payload);
-	((struct perf_event_header *)(void *)(data() + 24))->size = 24; /* behind the head */
+	((struct perf_event_header *)(void *)(data() + 24))->size = 24; /* beyond the head */
 	assert_null(ky_perf_ring_begin(&ring, room, &lost));
 	assert_int_equal(ring.page->data_tail, ring.page->data_head);
 	put(PERF_RECORD_SAMPLE, 16, payload);
@@ -159,16 +159,14 @@ static void ring__gives_up_where_a_length_is_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(ring__hands_out_what_was_put_in_its_order, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(ring__gives_room_back_at_the_end_alone, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(ring__returns_records_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(ring__frees_room_at_the_end_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(ring__counts_what_the_kernel_had_no_room_for, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(ring__loses_a_record_that_was_not_ended, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(ring__gives_up_where_a_length_is_nonsense, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(ring__discards_its_content_at_an_invalid_length,
+						setup, teardown),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -196,7 +196,7 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 	tally->cpus |= 1u << sample->cpu;
 }
 
-static void read__hands_out_the_rings_of_all_cpus(void **state)
+static void read__returns_records_of_all_cpus(void **state)
 {
 	struct tally tally = {0};
 
@@ -241,7 +241,7 @@ static void read__left_by_a_jump_loses_that_sample_alone(void **state)
 }
 
 /* A ring of 64 KiB has room for 512 of them. */
-static void lost__is_counted_as_the_ring_tells_it(void **state)
+static void lost__is_counted_as_the_ring_reports_it(void **state)
 {
 	struct tally tally = {0};
 
@@ -263,7 +263,7 @@ static void lost__is_counted_as_the_ring_tells_it(void **state)
 }
 
 /* Where none comes any more the events know it, of kernels from 6.0 on. */
-static void lost__at_the_end_is_asked_for(void **state)
+static void lost__at_the_end_is_read_from_the_events(void **state)
 {
 	struct tally tally = {0};
 
@@ -362,7 +362,7 @@ static bool read_busy_clock(clockid_t clock, uint64_t *ns)
 	return true;
 }
 
-static void test__believes_what_yields_alone(void **state)
+static void test__accepts_only_events_that_yield(void **state)
 {
 	struct ky_perf_options options = samples;
 
@@ -415,7 +415,7 @@ static void test_switches__measures_what_a_record_costs(void **state)
 	assert_int_equal(ky_perf_test_switches(&options, &cost_ns), -ENODATA);
 }
 
-static void open__refuses_nonsense(void **state)
+static void open__refuses_invalid_options(void **state)
 {
 	struct ky_perf_options options = {.rate_hz = 99, .stack_bytes = 4095};
 
@@ -437,17 +437,17 @@ int main(void)
 		CASE(open__leaves_out_cpus_that_are_off),
 		CASE(event__of_samples_asks_for_what_the_records_have),
 		CASE(event__of_switches_and_faults_counts_each),
-		CASE(read__hands_out_the_rings_of_all_cpus),
+		CASE(read__returns_records_of_all_cpus),
 		CASE(read__left_by_a_jump_loses_that_sample_alone),
-		CASE(lost__is_counted_as_the_ring_tells_it),
-		CASE(lost__at_the_end_is_asked_for),
+		CASE(lost__is_counted_as_the_ring_reports_it),
+		CASE(lost__at_the_end_is_read_from_the_events),
 		CASE(add__takes_a_thread_that_runs_into_the_same_rings),
 		CASE(pause__is_of_every_event),
 		CASE(add_all__takes_threads_within_its_descriptors),
 		CASE(add_all__passes_over_threads_that_have_ended),
-		CASE(test__believes_what_yields_alone),
+		CASE(test__accepts_only_events_that_yield),
 		CASE(test_switches__measures_what_a_record_costs),
-		CASE(open__refuses_nonsense),
+		CASE(open__refuses_invalid_options),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -53,7 +53,7 @@ static void put(void)
 	assert_true(sample_list_next(&list, &listed));
 }
 
-static void put__says_who_where_and_what_it_stands_for(void **state)
+static void put__has_thread_cpu_stamp_and_time(void **state)
 {
 	(void)state;
 	put();
@@ -108,7 +108,7 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(put__says_who_where_and_what_it_stands_for),
+		CASE(put__has_thread_cpu_stamp_and_time),
 		CASE(put__has_the_kernels_frames_first),
 		CASE(put__leaves_room_for_the_program),
 		CASE(put__walks_nothing_without_registers),

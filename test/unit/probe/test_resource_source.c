@@ -17,7 +17,7 @@
 #define START (100 * SECOND)
 
 static struct fake_proc fake;
-static struct ky_proc_reader look;
+static struct ky_proc_reader reader;
 static struct ky_resource_source source;
 static _Alignas(8) uint8_t area[KY_RESOURCE_AREA_BYTES];
 static size_t room;
@@ -41,11 +41,11 @@ static const struct ky_resource_head *head(void)
 
 static const struct ky_resource_row *row_at(uint64_t number)
 {
-	const struct ky_resource_slot *slot = (const void *)(area +
-							     ky_resource_slot_offset(number));
+	const struct ky_resource_entry *entry = (const void *)(area +
+							       ky_resource_entry_offset(number));
 
-	assert_int_equal(slot->serial, number + 1);
-	return &slot->row;
+	assert_int_equal(entry->serial, number + 1);
+	return &entry->row;
 }
 
 /* The last row of its kind and scope. NULL: there is none. */
@@ -72,26 +72,26 @@ static int setup(void **state)
 	source.put = put;
 	source.proc = fake.proc;
 	source.cgroup = fake.cgroup;
-	look.dir = -1;
+	reader.dir = -1;
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	ky_proc_reader_close(&look);
+	ky_proc_reader_close(&reader);
 	fake_proc_close(&fake);
 	return 0;
 }
 
 static void open_fake(void)
 {
-	ky_proc_reader_open(&look, fake.proc, fake.cgroup, 4242, 0);
+	ky_proc_reader_open(&reader, fake.proc, fake.cgroup, 4242, 0);
 }
 
 static uint64_t step(uint64_t at_ns)
 {
-	return ky_resource_step(&source, &look, SECOND, at_ns);
+	return ky_resource_step(&source, &reader, SECOND, at_ns);
 }
 
 static void write_thread(uint32_t tid, unsigned int voluntary, unsigned int involuntary)
@@ -127,7 +127,7 @@ static void write_process(void)
 	write_thread(4243, 20, 2);
 }
 
-static void usage__is_what_the_files_say(void **state)
+static void usage__equals_the_files(void **state)
 {
 	const struct ky_resource_row *row;
 	uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -177,7 +177,7 @@ static void switches__of_threads_that_end_stay_in_the_sum(void **state)
 	assert_int_equal(VALUE(last(KY_RESOURCE_USAGE, 0), KY_USAGE_VOLUNTARY), 142);
 }
 
-/* A child that does nothing until it is told to; then it runs, and does nothing again. */
+/* A child that does nothing until it is asked to; then it runs, and does nothing again. */
 static pid_t start_idle_child(int pipes[2][2])
 {
 	volatile uint32_t sum = 0;
@@ -205,14 +205,14 @@ static void wait_until_idle(void)
 	uint64_t before = 0, ns = 1;
 	char path[64], text[256];
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", look.pid);
+	snprintf(path, sizeof(path), "/proc/%u/stat", reader.pid);
 	while (ns != before) {
 		before = ns;
 		usleep(2000);
 		assert_true(ky_proc_read_text(AT_FDCWD, path, text, sizeof(text)) > 0);
 		if (!strstr(text, ") S "))
 			before = 0;
-		assert_true(ky_proc_reader_clock(&look, &ns));
+		assert_true(ky_proc_reader_clock(&reader, &ns));
 	}
 }
 
@@ -230,7 +230,7 @@ static void end_child(int pipes[2][2])
 
 	for (int i = 0; i < 4; i++)
 		close(pipes[i / 2][i % 2]);
-	assert_int_equal(waitpid((pid_t)look.pid, &status, 0), (pid_t)look.pid);
+	assert_int_equal(waitpid((pid_t)reader.pid, &status, 0), (pid_t)reader.pid);
 }
 
 static void usage__of_a_process_that_did_not_run_is_repeated(void **state)
@@ -241,7 +241,7 @@ static void usage__of_a_process_that_did_not_run_is_repeated(void **state)
 	(void)state;
 	write_process();
 	open_fake();
-	look.pid = (uint32_t)start_idle_child(pipes);
+	reader.pid = (uint32_t)start_idle_child(pipes);
 	run_child(pipes);
 	wait_until_idle();
 	step(START);
@@ -265,8 +265,8 @@ static void usage__of_a_process_that_did_not_run_is_repeated(void **state)
 	end_child(pipes);
 }
 
-/* Somebody may wait in them just because the process does not run. */
-static void drops__are_read_while_somebody_waits_in_a_queue(void **state)
+/* A connection may wait in them just because the process does not run. */
+static void drops__are_read_while_a_connection_waits_in_a_queue(void **state)
 {
 	char path[128];
 	int pipes[2][2];
@@ -279,7 +279,7 @@ static void drops__are_read_while_somebody_waits_in_a_queue(void **state)
 			"  sl  local_address\n   0: 0100007F:1F90 00000000:0000 0A "
 			"00000080:00000001 00:00000000 00000000     0        0 777 1 0 0\n");
 	open_fake();
-	look.pid = (uint32_t)start_idle_child(pipes);
+	reader.pid = (uint32_t)start_idle_child(pipes);
 	run_child(pipes);
 	wait_until_idle();
 	for (uint64_t i = 0; i < 3; i++)
@@ -321,17 +321,17 @@ static void missing__is_absent_and_has_a_reason(void **state)
 	assert_int_equal(head()->missing[KY_PART_RSS], 0);
 }
 
-static void process__of_another_namespace_is_not_looked_at(void **state)
+static void process__of_another_namespace_is_not_read(void **state)
 {
 	(void)state;
 	write_process();
 	open_fake();
-	look.is_foreign = true;
+	reader.is_foreign = true;
 	step(START);
 	assert_null(last(KY_RESOURCE_USAGE, 0));
 	assert_int_equal(head()->missing[KY_PART_CPU], KY_WHY_OTHER_NAMESPACE);
-	ky_proc_reader_close(&look);
-	look.is_foreign = false;
+	ky_proc_reader_close(&reader);
+	reader.is_foreign = false;
 	step(START + SECOND); /* /proc is not there, or hides it */
 	assert_null(last(KY_RESOURCE_USAGE, 0));
 	assert_int_equal(head()->missing[KY_PART_LISTENERS], ENOENT);
@@ -417,7 +417,7 @@ static void cgroup__of_version_2_has_the_limits_of_the_root(void **state)
 	fake_proc_write(&fake, "/cpu.max", "50000 100000\n");
 	fake_proc_write(&fake, "/memory.current", "4096\n");
 	fake_proc_write(&fake, "/memory.max", "64000000\n");
-	source.readings = 0; /* groups are looked for */
+	source.readings = 0; /* groups are searched */
 	step(START + SECOND);
 	assert_int_equal(VALUE(last(KY_RESOURCE_CGROUP, 0), KY_CGROUP_CPU_NS), 5000000);
 	row = last(KY_RESOURCE_CGROUP, 1);
@@ -479,9 +479,130 @@ static void pressure__of_the_machine(void **state)
 	assert_int_equal(head()->missing[KY_PART_PRESSURE], 0);
 }
 
+/* Of ten pages of the ring three are in the process's tables. */
+static void memory__is_without_the_pages_of_the_ring(void **state)
+{
+	const uint64_t entries[] = {UINT64_C(1) << 63, 0, UINT64_C(1) << 63 | 5, UINT64_C(1) << 62,
+				    UINT64_C(1) << 63};
+	const struct ky_resource_row *row;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	char path[160];
+	FILE *file;
+
+	(void)state;
+	write_process();
+	fake_proc_write(&fake, "pagemap", "x");
+	snprintf(path, sizeof(path), "%s/4242/pagemap", fake.proc);
+	file = fopen(path, "r+");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 1000 * (long)sizeof(*entries), SEEK_SET), 0);
+	assert_int_equal(fwrite(entries, sizeof(*entries), 5, file), 5);
+	fclose(file);
+	source.ring_address = 1000 * page;
+	source.ring_bytes = 10 * page;
+	open_fake();
+	step(START);
+	row = last(KY_RESOURCE_USAGE, 0);
+	assert_int_equal(VALUE(row, KY_USAGE_RSS), 97 * page);
+	assert_int_equal(VALUE(row, KY_USAGE_MAX_RSS), 2048 * 1024 - 3 * page);
+	/* No less than what it has now; and all of it where nothing says which pages. */
+	fake_proc_write(&fake, "status", "Name:\tx\nVmHWM:\t    300 kB\n");
+	step(START + SECOND);
+	row = last(KY_RESOURCE_USAGE, 0);
+	assert_int_equal(VALUE(row, KY_USAGE_MAX_RSS), 97 * page);
+	fake_proc_remove(&fake, "pagemap");
+	step(START + 2 * SECOND);
+	assert_int_equal(VALUE(last(KY_RESOURCE_USAGE, 0), KY_USAGE_RSS), 100 * page);
+}
+
+/* A row for each thread that ran or waited since its last one; of all at the end. */
+static void threads__have_rows_where_they_ran(void **state)
+{
+	const struct ky_resource_row *row;
+
+	(void)state;
+	write_process();
+	fake_proc_write(&fake, "task/4242/schedstat", "9000000 1000000 7\n");
+	fake_proc_write(&fake, "task/4242/comm", "pool-hog\n");
+	open_fake();
+	step(START);
+	row = last(KY_RESOURCE_THREAD, 0);
+	assert_non_null(row);
+	assert_int_equal(VALUE(row, KY_THREAD_TID), 4242);
+	assert_int_equal(VALUE(row, KY_THREAD_CPU_NS), 9000000);
+	assert_int_equal(VALUE(row, KY_THREAD_DELAY_NS), 1000000);
+	assert_int_equal(VALUE(row, KY_THREAD_VOLUNTARY), 10);
+	assert_string_equal((const char *)&row->values[KY_THREAD_NAME], "pool-hog");
+	fake_proc_write(&fake, "task/4242/schedstat", "9900000 1000000 7\n");
+	step(START + SECOND);
+	assert_int_equal(last(KY_RESOURCE_THREAD, 0)->monotonic_ns, START);
+	fake_proc_write(&fake, "task/4242/schedstat", "9900000 1100000 7\n");
+	step(START + 2 * SECOND);
+	assert_int_equal(last(KY_RESOURCE_THREAD, 0)->monotonic_ns, START + 2 * SECOND);
+	ky_resource_last(&source, &reader, SECOND, START + 2 * SECOND + 5);
+	assert_int_equal(last(KY_RESOURCE_THREAD, 0)->monotonic_ns, START + 2 * SECOND + 5);
+}
+
+static void limit__is_what_it_is_now(void **state)
+{
+	(void)state;
+	write_process();
+	open_fake();
+	step(START);
+	assert_int_equal(VALUE(last(KY_RESOURCE_USAGE, 0), KY_USAGE_FD_LIMIT), 1024);
+	fake_proc_write(&fake, "limits", "Max open files            500  4096  files\n");
+	step(START + SECOND);
+	assert_int_equal(VALUE(last(KY_RESOURCE_USAGE, 0), KY_USAGE_FD_LIMIT), 500);
+}
+
+/* ---- the end ---- */
+
+static void last__is_a_reading_before_it_is_due(void **state)
+{
+	(void)state;
+	write_process();
+	open_fake();
+	step(START);
+	fake_proc_write(&fake, "statm", "1000 110 50 1 0 200 0\n");
+	ky_resource_last(&source, &reader, SECOND, START + SECOND / 3);
+	assert_int_equal(source.readings, 2);
+	assert_int_equal(last(KY_RESOURCE_USAGE, 0)->monotonic_ns, START + SECOND / 3);
+	ky_resource_last(&source, &reader, 0, START + SECOND / 2);
+	assert_int_equal(source.readings, 2);
+}
+
+/* What the kernel keeps until the process is waited for: no memory, no status, no descriptors. */
+static void last__of_a_process_that_ended_has_its_counters(void **state)
+{
+	const struct ky_resource_row *row;
+	uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+
+	(void)state;
+	write_process();
+	fake_proc_write(&fake, "cgroup", "0::/init\n");
+	fake_proc_write(&fake, "/init/cpu.stat", "usage_usec 5000\n");
+	open_fake();
+	step(START);
+	fake_proc_write(&fake, "statm", "0 0 0 0 0 0 0\n");
+	fake_proc_write(
+		&fake, "stat",
+		"4242 (a) Z 1 (b) S 1 1 1 0 -1 4194560 75 9 4 9 190 60 0 0 20 0 2 0 777 1\n");
+	fake_proc_write(&fake, "/init/cpu.stat", "usage_usec 9000\n");
+	fake_proc_remove(&fake, "status");
+	fake_proc_remove(&fake, "limits");
+	ky_resource_last(&source, &reader, SECOND, START + 7);
+	row = last(KY_RESOURCE_USAGE, 0);
+	assert_int_equal(row->monotonic_ns, START + 7);
+	assert_int_equal(VALUE(row, KY_USAGE_SYSTEM_NS) + VALUE(row, KY_USAGE_USER_NS), 250 * tick);
+	assert_false(ky_resource_has(row, KY_USAGE_RSS));
+	assert_false(ky_resource_has(row, KY_USAGE_FDS));
+	assert_int_equal(VALUE(last(KY_RESOURCE_CGROUP, 0), KY_CGROUP_CPU_NS), 9000000);
+	assert_int_equal(head()->missing[KY_PART_MAX_RSS], 0);
+}
+
 /* ---- when ---- */
 
-static void look__comes_once_an_interval(void **state)
+static void reading__is_taken_once_an_interval(void **state)
 {
 	(void)state;
 	write_process();
@@ -493,12 +614,12 @@ static void look__comes_once_an_interval(void **state)
 	/* Very late: not made up for. */
 	assert_int_equal(step(START + 9 * SECOND), START + 10 * SECOND);
 	assert_int_equal(source.readings, 3);
-	/* A shorter interval counts at once, none ends it, and that is told once. */
-	(void)ky_resource_step(&source, &look, 60 * SECOND, START + 10 * SECOND);
+	/* A shorter interval counts at once, none ends it, and that is written once. */
+	(void)ky_resource_step(&source, &reader, 60 * SECOND, START + 10 * SECOND);
 	assert_int_equal(source.readings, 4);
 	assert_int_equal(step(START + 12 * SECOND), START + 13 * SECOND);
 	assert_int_equal(source.readings, 5);
-	assert_true(ky_resource_step(&source, &look, 0, START + 12 * SECOND) == UINT64_MAX);
+	assert_true(ky_resource_step(&source, &reader, 0, START + 12 * SECOND) == UINT64_MAX);
 	assert_int_equal(head()->interval_ns, 0);
 	assert_false(ky_resource_is_due(&source, 0, START + 20 * SECOND));
 	assert_int_equal(source.readings, 5);
@@ -513,13 +634,13 @@ static void area__wraps_and_ends_where_there_is_no_room(void **state)
 	(void)state;
 	write_process();
 	open_fake();
-	ky_resource_begin(&source, KY_RESOURCE_SLOTS - 1);
+	ky_resource_begin(&source, KY_RESOURCE_ENTRIES - 1);
 	step(START);
 	claim_index = head()->claim_index;
-	assert_true(claim_index > KY_RESOURCE_SLOTS);
+	assert_true(claim_index > KY_RESOURCE_ENTRIES);
 	assert_int_equal(row_at(claim_index - 1)->monotonic_ns, START);
-	assert_int_equal(ky_resource_slot_offset(KY_RESOURCE_SLOTS), KY_RESOURCE_SLOTS_OFFSET);
-	/* A full file system: nobody asks again. */
+	assert_int_equal(ky_resource_entry_offset(KY_RESOURCE_ENTRIES), KY_RESOURCE_ENTRIES_OFFSET);
+	/* A full file system: no reading again. */
 	room = 0;
 	assert_true(step(START + SECOND) == UINT64_MAX);
 	assert_int_equal(head()->claim_index, claim_index);
@@ -539,7 +660,7 @@ static void own__values_are_those_of_getrusage(void **state)
 	(void)state;
 	source.is_own = true;
 	source.proc = source.cgroup = NULL;
-	ky_proc_reader_open(&look, NULL, NULL, 0, 0);
+	ky_proc_reader_open(&reader, NULL, NULL, 0, 0);
 	getrusage(RUSAGE_SELF, &before);
 	step(START);
 	getrusage(RUSAGE_SELF, &after);
@@ -557,7 +678,7 @@ static void own__values_are_those_of_getrusage(void **state)
 		close(more[i]);
 }
 
-static void files__with_anything_in_them_do_no_harm(void **state)
+static void files__of_any_content_do_no_harm(void **state)
 {
 	static const char *const files[] = {
 		"stat",
@@ -591,7 +712,7 @@ static void files__with_anything_in_them_do_no_harm(void **state)
 											    41)];
 		text[count] = 0;
 		fake_proc_write(&fake, file, "%s", text);
-		source.readings = 0; /* groups are looked for */
+		source.readings = 0; /* groups are searched */
 		step(START + round * SECOND);
 	}
 	assert_false(source.is_broken);
@@ -601,21 +722,26 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(usage__is_what_the_files_say),
+		CASE(usage__equals_the_files),
 		CASE(switches__of_threads_that_end_stay_in_the_sum),
 		CASE(usage__of_a_process_that_did_not_run_is_repeated),
-		CASE(drops__are_read_while_somebody_waits_in_a_queue),
+		CASE(drops__are_read_while_a_connection_waits_in_a_queue),
 		CASE(missing__is_absent_and_has_a_reason),
-		CASE(process__of_another_namespace_is_not_looked_at),
+		CASE(process__of_another_namespace_is_not_read),
 		CASE(switches__of_too_many_threads_are_not_read),
 		CASE(cgroup__of_version_2_has_limits_of_its_parents),
 		CASE(cgroup__of_version_2_has_the_limits_of_the_root),
 		CASE(cgroup__of_version_1_in_a_container),
 		CASE(pressure__of_the_machine),
-		CASE(look__comes_once_an_interval),
+		CASE(memory__is_without_the_pages_of_the_ring),
+		CASE(threads__have_rows_where_they_ran),
+		CASE(limit__is_what_it_is_now),
+		CASE(last__is_a_reading_before_it_is_due),
+		CASE(last__of_a_process_that_ended_has_its_counters),
+		CASE(reading__is_taken_once_an_interval),
 		CASE(area__wraps_and_ends_where_there_is_no_room),
 		CASE(own__values_are_those_of_getrusage),
-		CASE(files__with_anything_in_them_do_no_harm),
+		CASE(files__of_any_content_do_no_harm),
 	};
 
 	return cmocka_run_group_tests_name("resource_source", tests, NULL, NULL);

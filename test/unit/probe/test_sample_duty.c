@@ -7,7 +7,7 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND_NS (1000 * MS)
-#define PROCESSORS 2u
+#define CPUS 2u
 #define SWITCH_NS 1000u
 
 struct run {
@@ -17,7 +17,7 @@ struct run {
 
 static uint64_t toggle_ns; /* what each stop and each start takes */
 
-/* Looks come as late as they like: every now and then by 30 ms. */
+/* Checks come as late as they like: every now and then by 30 ms. */
 static struct run follow(struct ky_sample_duty *duty, uint64_t switches_per_s, uint64_t seconds)
 {
 	struct run run = {0};
@@ -46,7 +46,7 @@ static struct run follow(struct ky_sample_duty *duty, uint64_t switches_per_s, u
 
 static void begin(struct ky_sample_duty *duty, uint64_t seed)
 {
-	ky_sample_duty_init(duty, SWITCH_NS, PROCESSORS, seed);
+	ky_sample_duty_init(duty, SWITCH_NS, CPUS, seed);
 	ky_sample_duty_start(duty, 77 * SECOND_NS);
 }
 
@@ -57,7 +57,7 @@ static void duty__few_switches_are_sampled_always(void **state)
 
 	(void)state;
 	begin(&duty, 1);
-	/* 0.5 % of two processors pay for 10,000. */
+	/* 0.5 % of two CPUs pay for 10,000. */
 	run = follow(&duty, 10000, 60);
 	assert_int_equal(run.toggles, 0);
 	assert_int_equal(run.open_ns, run.whole_ns);
@@ -103,7 +103,7 @@ static void duty__what_is_seen_stands_for_the_whole(void **state)
 	}
 }
 
-/* 500 threads on 64 processors. */
+/* 500 threads on 64 CPUs. */
 static void duty__where_stops_and_starts_take_long_they_are_few(void **state)
 {
 	struct ky_sample_duty duty;
@@ -125,7 +125,7 @@ static void duty__where_stops_and_starts_take_long_they_are_few(void **state)
 	assert_true(ratio > 0.97 && ratio < 1.03);
 }
 
-static void duty__it_comes_back_when_switches_are_few_again(void **state)
+static void duty__all_are_sampled_when_switches_are_few_again(void **state)
 {
 	struct ky_sample_duty duty;
 	struct run run;
@@ -164,7 +164,7 @@ int main(void)
 		cmocka_unit_test(duty__many_cost_as_much_as_is_allowed),
 		cmocka_unit_test(duty__what_is_seen_stands_for_the_whole),
 		cmocka_unit_test(duty__where_stops_and_starts_take_long_they_are_few),
-		cmocka_unit_test(duty__it_comes_back_when_switches_are_few_again),
+		cmocka_unit_test(duty__all_are_sampled_when_switches_are_few_again),
 		cmocka_unit_test(duty__a_sample_has_the_weight_of_its_window),
 	};
 

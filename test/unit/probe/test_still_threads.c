@@ -68,7 +68,7 @@ static bool is_still(const struct ky_still_threads *still, uint32_t tid, uint8_t
 	return false;
 }
 
-static void still__who_waits_is_and_who_runs_is_not(void **state)
+static void still__waiting_thread_is_and_running_thread_is_not(void **state)
 {
 	uint32_t self = (uint32_t)syscall(SYS_gettid), pid = (uint32_t)getpid();
 	static struct ky_still_threads still;
@@ -95,7 +95,7 @@ static void still__who_waits_is_and_who_runs_is_not(void **state)
 	assert_false(is_still(&still, self, &reason));
 	assert_true(is_still(&still, other.tid, &reason));
 	assert_int_equal(reason, KY_OFF_CPU_SYSCALL);
-	/* It did not run, as its records say that tell nothing. */
+	/* It did not run, as its records show, which are none. */
 	assert_true(ky_still_grow(ky_still_note(&still, pid, other.tid), &sums, &growth));
 	assert_true(ky_still_waits(ky_still_note(&still, pid, other.tid)));
 	assert_false(ky_still_waits(ky_still_note(&still, pid, self)));
@@ -120,7 +120,7 @@ static uint32_t descriptors(void)
 	return count;
 }
 
-static void still__old_ones_make_room_and_files_are_closed(void **state)
+static void still__old_threads_make_room_and_files_are_closed(void **state)
 {
 	uint32_t before = descriptors(), self = (uint32_t)syscall(SYS_gettid);
 	static struct ky_still_threads still;
@@ -164,7 +164,7 @@ static void still__growth_is_known_where_the_records_agree(void **state)
 	assert_int_equal(dup2(counts, thread->fd), thread->fd);
 	close(counts);
 	count_as(thread, 1000, 10);
-	assert_false(ky_still_grow(thread, &sums, &growth)); /* the first look */
+	assert_false(ky_still_grow(thread, &sums, &growth)); /* the first reading */
 	ky_still_begin(&still, 2);
 	assert_false(ky_still_grow(thread, &sums, &growth)); /* sums of another table */
 	count_as(thread, 1500, 11);
@@ -209,7 +209,7 @@ static void still__growth_bounds_what_was_runnable(void **state)
 	struct ky_switch_interval got;
 
 	(void)state;
-	/* The only wait, and nobody was in the run queue. */
+	/* The only wait, and no thread was in the run queue. */
 	got = bound(0, 10 * ms, 0, KY_OFF_CPU_SYSCALL, 0);
 	assert_int_equal(got.runnable_min_ns, 0);
 	assert_in_range(got.runnable_max_ns, 0, slack);
@@ -237,8 +237,8 @@ static void still__growth_bounds_what_was_runnable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(still__who_waits_is_and_who_runs_is_not),
-		cmocka_unit_test(still__old_ones_make_room_and_files_are_closed),
+		cmocka_unit_test(still__waiting_thread_is_and_running_thread_is_not),
+		cmocka_unit_test(still__old_threads_make_room_and_files_are_closed),
 		cmocka_unit_test(still__growth_is_known_where_the_records_agree),
 		cmocka_unit_test(still__growth_bounds_what_was_runnable),
 	};

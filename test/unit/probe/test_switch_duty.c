@@ -78,7 +78,7 @@ static void duty__times_between_are_not_the_same(void **state)
 	assert_in_range(most, 313 * MS / 10 * 14, 313 * MS / 2 * 3);
 }
 
-static void duty__nonsense_overflows_nothing(void **state)
+static void duty__extreme_values_overflow_nothing(void **state)
 {
 	struct ky_switch_duty duty;
 
@@ -95,7 +95,7 @@ int main(void)
 		cmocka_unit_test(duty__costs_as_much_as_is_allowed),
 		cmocka_unit_test(duty__few_records_are_watched_all_the_time),
 		cmocka_unit_test(duty__times_between_are_not_the_same),
-		cmocka_unit_test(duty__nonsense_overflows_nothing),
+		cmocka_unit_test(duty__extreme_values_overflow_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static void report(uint32_t tid, uint64_t ns, uint32_t kind)
 	ky_switch_pairs_take(&pairs, &what);
 }
 
-static void tell_fault(uint32_t tid, uint64_t ns, uint64_t user)
+static void report_fault(uint32_t tid, uint64_t ns, uint64_t user)
 {
 	const struct ky_perf_switch what = {
 		.pid = PID, .tid = tid, .ns = ns, .kind = KY_SWITCH_FAULT, .user = user};
@@ -57,7 +57,7 @@ static void pairs__out_and_in_are_an_interval(void **state)
 	report(2, 104 * MS, KY_SWITCH_IN);
 	report(1, 107 * MS, KY_SWITCH_IN);
 	report(1, 108 * MS, KY_SWITCH_OUT);
-	report(1, 108 * MS + KY_SWITCH_NS_MIN - 1, KY_SWITCH_IN); /* too short to be told */
+	report(1, 108 * MS + KY_SWITCH_NS_MIN - 1, KY_SWITCH_IN); /* too short to be written */
 	report(1, 109 * MS, KY_SWITCH_PREEMPTED);
 	report(1, 110 * MS, KY_SWITCH_IN);
 	ky_switch_pairs_end(&pairs, 120 * MS);
@@ -67,7 +67,7 @@ static void pairs__out_and_in_are_an_interval(void **state)
 	check(2, 1, 109 * MS, 110 * MS, KY_OFF_CPU_PREEMPTED, 0);
 }
 
-static void pairs__window_cuts_what_is_beyond_it(void **state)
+static void pairs__window_cuts_waits_at_its_edges(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
@@ -89,7 +89,7 @@ static void pairs__window_cuts_what_is_beyond_it(void **state)
 	check(0, 2, 200 * MS, 201 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN);
 }
 
-static void pairs__window_that_goes_on_cuts_nothing(void **state)
+static void pairs__continued_window_cuts_nothing(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
@@ -119,13 +119,13 @@ static void pairs__fault_is_the_reason_of_the_wait_before_it(void **state)
 	check(0, 1, 101 * MS, 102 * MS, KY_OFF_CPU_FAULT, 0);
 	check(1, 2, 103 * MS, 104 * MS, KY_OFF_CPU_SYSCALL, 0);
 	check(2, 3, 107 * MS, 108 * MS, KY_OFF_CPU_PREEMPTED, 0);
-	/* What has been taken is somebody else's. */
+	/* What has been taken belongs to the caller. */
 	ky_switch_pairs_taken(&pairs);
 	report(2, 109 * MS, KY_SWITCH_FAULT);
 	assert_int_equal(pairs.out_count, 0);
 }
 
-/* Two events tell of the same fault, in either order. */
+/* Two events report the same fault, in either order. */
 static void pairs__stack_of_a_fault_is_that_of_its_wait(void **state)
 {
 	(void)state;
@@ -133,25 +133,26 @@ static void pairs__stack_of_a_fault_is_that_of_its_wait(void **state)
 	report(1, 101 * MS, KY_SWITCH_OUT);
 	report(1, 102 * MS, KY_SWITCH_IN);
 	report(1, 102 * MS + 5000, KY_SWITCH_FAULT);
-	tell_fault(1, 102 * MS + 6000, 41);
-	tell_fault(1, 102 * MS + 7000, 42); /* of one that did not wait */
+	report_fault(1, 102 * MS + 6000, 41);
+	report_fault(1, 102 * MS + 7000, 42); /* of one that did not wait */
 	report(2, 101 * MS, KY_SWITCH_OUT);
 	report(2, 103 * MS, KY_SWITCH_IN);
-	tell_fault(2, 103 * MS + 5000, 43);
+	report_fault(2, 103 * MS + 5000, 43);
 	report(2, 103 * MS + 6000, KY_SWITCH_FAULT);
 	report(3, 103 * MS, KY_SWITCH_OUT);
 	report(3, 104 * MS, KY_SWITCH_IN);
 	report(3, 104 * MS + 5000, KY_SWITCH_FAULT);
-	tell_fault(3, 104 * MS + 205000, 44); /* of another fault */
+	report_fault(3, 104 * MS + 205000, 44); /* of another fault */
 	report(4, 103 * MS, KY_SWITCH_OUT);
 	report(4, 104 * MS, KY_SWITCH_IN);
-	tell_fault(4, 106 * MS, 45); /* too late to be of that wait */
+	report_fault(4, 106 * MS, 45); /* too late to be of that wait */
 	report(5, 105 * MS, KY_SWITCH_OUT);
 	report(5, 106 * MS, KY_SWITCH_IN);
 	report(5, 106 * MS + 5000, KY_SWITCH_FAULT);
 	report(5, 106 * MS + 10000, KY_SWITCH_OUT);
 	report(5, 106 * MS + 15000, KY_SWITCH_IN);
-	tell_fault(5, 106 * MS + 20000, 46); /* of the next wait, which is too short to be told */
+	report_fault(5, 106 * MS + 20000,
+		     46); /* of the next wait, which is too short to be written */
 	assert_int_equal(pairs.out_count, 5);
 	assert_int_equal(pairs.out[0].user, 41);
 	assert_int_equal(pairs.out[1].user, 43);
@@ -161,17 +162,17 @@ static void pairs__stack_of_a_fault_is_that_of_its_wait(void **state)
 	assert_int_equal(pairs.out[3].user, 0);
 	check(4, 5, 105 * MS, 106 * MS, KY_OFF_CPU_FAULT, 0);
 	assert_int_equal(pairs.out[4].user, 0);
-	/* What has been taken is somebody else's, and its place has no stack. */
+	/* What has been taken belongs to the caller, and its place has no stack. */
 	ky_switch_pairs_taken(&pairs);
-	tell_fault(2, 103 * MS + 7000, 47);
+	report_fault(2, 103 * MS + 7000, 47);
 	report(2, 107 * MS, KY_SWITCH_PREEMPTED);
 	report(2, 108 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 1);
 	assert_int_equal(pairs.out[0].user, 0);
 }
 
-/* On a busy machine a thread loses its processor on the way back to what it waited for. */
-static void pairs__fault_is_told_behind_a_preemption(void **state)
+/* On a busy machine a thread loses its CPU on the way back to what it waited for. */
+static void pairs__fault_is_recognised_after_a_preemption(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
@@ -180,10 +181,10 @@ static void pairs__fault_is_told_behind_a_preemption(void **state)
 	report(1, 102 * MS + 4000, KY_SWITCH_PREEMPTED);
 	report(1, 105 * MS, KY_SWITCH_IN);
 	report(1, 105 * MS + 1000, KY_SWITCH_PREEMPTED);
-	report(1, 105 * MS + 2000, KY_SWITCH_IN); /* too short to be told */
+	report(1, 105 * MS + 2000, KY_SWITCH_IN); /* too short to be written */
 	report(1, 105 * MS + 5000, KY_SWITCH_FAULT);
 	report(1, 106 * MS, KY_SWITCH_OUT);
-	report(1, 106 * MS + 1000, KY_SWITCH_IN); /* the last wait, though it is not told */
+	report(1, 106 * MS + 1000, KY_SWITCH_IN); /* the last wait, though it is not written */
 	report(1, 106 * MS + 2000, KY_SWITCH_FAULT);
 	report(2, 107 * MS, KY_SWITCH_OUT);
 	report(2, 108 * MS, KY_SWITCH_IN);
@@ -260,7 +261,7 @@ static void pairs__intervals_survive_their_packing(void **state)
 		assert_in_range(out.runnable_max_ns, all[i].runnable_max_ns,
 				all[i].runnable_max_ns + part);
 	}
-	frames[0] = frames[1] = frames[2] = UINT64_MAX; /* nobody's */
+	frames[0] = frames[1] = frames[2] = UINT64_MAX; /* of no thread */
 	ky_switch_dec(&out, 0, frames);
 	assert_int_equal(out.reason, KY_OFF_CPU_UNKNOWN);
 	assert_int_equal(out.end_ns - out.begin_ns, KY_SWITCH_LENGTH_MAX);
@@ -293,7 +294,7 @@ static void pairs__wakers_survive_their_packing(void **state)
 		/* What is known exactly stays so. */
 		assert_int_equal(out.runnable_min_ns == out.runnable_max_ns, i == 0);
 	}
-	ky_switch_dec_waker(&out, UINT64_MAX); /* nobody's */
+	ky_switch_dec_waker(&out, UINT64_MAX); /* of no thread */
 	assert_int_equal(out.by, KY_WOKEN_UNKNOWN);
 	ky_waker_enc("fifteen bytes..", name_frames);
 	for (uint32_t i = 0; i < KY_WAKER_FRAMES; i++)
@@ -302,7 +303,7 @@ static void pairs__wakers_survive_their_packing(void **state)
 	assert_string_equal(name, "fifteen bytes..");
 }
 
-static void tell_wake(uint32_t tid, uint64_t ns, uint32_t by_tid)
+static void report_wake(uint32_t tid, uint64_t ns, uint32_t by_tid)
 {
 	const struct ky_perf_switch what = {.tid = tid,
 					    .ns = ns,
@@ -331,17 +332,17 @@ static void check_parts(uint32_t at, uint64_t least_ns, uint64_t most_ns, uint32
 	assert_int_equal(pairs.out[at].interval.by_tid, by_tid);
 }
 
-static void pairs__wake_up_parts_what_was_blocked_from_what_was_ready(void **state)
+static void pairs__wake_up_splits_blocked_from_ready(void **state)
 {
 	(void)state;
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
 	report(1, 101 * MS, KY_SWITCH_OUT);
-	tell_wake(1, 104 * MS, 7);
-	tell_wake(1, 105 * MS, 8); /* told twice: the first one it was */
+	report_wake(1, 104 * MS, 7);
+	report_wake(1, 105 * MS, 8); /* reported twice: the first one counts */
 	report(1, 106 * MS, KY_SWITCH_IN);
 	report(1, 107 * MS, KY_SWITCH_OUT);
-	tell_wake(1, 109 * MS, 0);
+	report_wake(1, 109 * MS, 0);
 	report(1, 110 * MS, KY_SWITCH_IN);
 	report(1, 111 * MS, KY_SWITCH_PREEMPTED);
 	report(1, 112 * MS, KY_SWITCH_IN);
@@ -359,8 +360,8 @@ static void pairs__wake_up_on_the_way_out_leaves_nothing_blocked(void **state)
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
 	/* One that led to no wait, then one that did. */
 	report(1, 101 * MS, KY_SWITCH_IN);
-	tell_wake(1, 102 * MS, 7);
-	tell_wake(1, 103 * MS, 8);
+	report_wake(1, 102 * MS, 7);
+	report_wake(1, 103 * MS, 8);
 	report(1, 103 * MS + 100, KY_SWITCH_OUT);
 	report(1, 105 * MS, KY_SWITCH_IN);
 	/* What ended before is of no use for the next one. */
@@ -368,30 +369,30 @@ static void pairs__wake_up_on_the_way_out_leaves_nothing_blocked(void **state)
 	ky_switch_pairs_end(&pairs, 108 * MS);
 	assert_int_equal(pairs.out_count, 3);
 	check_parts(1, 2 * MS - 100, 2 * MS - 100, KY_WOKEN_BY_THREAD, 8);
-	check_parts(2, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0); /* it waits still, for all that is told */
+	check_parts(2, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0); /* it waits still, as far as is reported */
 }
 
-/* Whoever it was, it was woken for another wait than this one, or for none. */
+/* The thread was woken for another wait than this one, or for none. */
 static void pairs__wake_up_long_before_a_wait_did_not_end_it(void **state)
 {
 	(void)state;
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
 	report(1, 101 * MS, KY_SWITCH_IN);
-	tell_wake(1, 102 * MS, 7);
+	report_wake(1, 102 * MS, 7);
 	report(1, 103 * MS, KY_SWITCH_OUT);
 	report(1, 105 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 2);
 	check_parts(1, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0);
 }
 
-/* Of another processor, whose record was there before that of the way out. */
-static void pairs__wake_up_is_known_also_where_it_was_told_first(void **state)
+/* Of another CPU, whose record was there before that of the way out. */
+static void pairs__wake_up_is_known_where_its_record_comes_first(void **state)
 {
 	(void)state;
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell_wake(1, 103 * MS, 7);
+	report_wake(1, 103 * MS, 7);
 	report(1, 101 * MS, KY_SWITCH_OUT);
 	report(1, 104 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 1);
@@ -399,7 +400,7 @@ static void pairs__wake_up_is_known_also_where_it_was_told_first(void **state)
 }
 
 /* The kernel leaves some out and does not say which: neither ready nor blocked is a fact then. */
-static void pairs__wait_whose_wake_up_was_not_told_is_not_split(void **state)
+static void pairs__wait_without_a_wake_up_record_is_not_split(void **state)
 {
 	(void)state;
 	pairs.covers = covers;
@@ -408,7 +409,7 @@ static void pairs__wait_whose_wake_up_was_not_told_is_not_split(void **state)
 	report(1, 101 * MS, KY_SWITCH_OUT);
 	report(1, 104 * MS, KY_SWITCH_IN);
 	report(1, 104 * MS + 9000, KY_SWITCH_FAULT);
-	report(1, 105 * MS, KY_SWITCH_PREEMPTED); /* nobody has to wake it */
+	report(1, 105 * MS, KY_SWITCH_PREEMPTED); /* it needs no wake-up */
 	report(1, 106 * MS, KY_SWITCH_IN);
 	report(1, 107 * MS, KY_SWITCH_OUT);
 	ky_switch_pairs_put_whole(&pairs, PID, 3, 110 * MS, KY_OFF_CPU_PREEMPTED);
@@ -419,7 +420,7 @@ static void pairs__wait_whose_wake_up_was_not_told_is_not_split(void **state)
 	check(1, 1, 101 * MS, 104 * MS, KY_OFF_CPU_FAULT, 0);
 	check_parts(1, 0, 3 * MS, KY_WOKEN_UNKNOWN, 0);
 	check_parts(2, MS, MS, KY_WOKEN_UNKNOWN, 0);
-	/* Ready at the window's end; since when, nobody told. The other one was seen to wait. */
+	/* Ready at the window's end; since when is not reported. The other one was seen to wait. */
 	check(3, 3, 100 * MS, 110 * MS, KY_OFF_CPU_UNKNOWN,
 	      KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN);
 	check_parts(3, 0, 10 * MS, KY_WOKEN_UNKNOWN, 0);
@@ -432,13 +433,13 @@ static void pairs__wake_up_across_the_edges_of_a_window(void **state)
 	(void)state;
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell_wake(1, 103 * MS, 7);
+	report_wake(1, 103 * MS, 7);
 	report(1, 104 * MS, KY_SWITCH_IN);
 	report(2, 105 * MS, KY_SWITCH_IN); /* woken before the window */
-	tell_wake(3, 106 * MS, 7);         /* and does not run in it */
-	tell_wake(4, 107 * MS, 7);
+	report_wake(3, 106 * MS, 7);       /* and does not run in it */
+	report_wake(4, 107 * MS, 7);
 	report(5, 108 * MS, KY_SWITCH_OUT);
-	tell_wake(5, 109 * MS, 8);
+	report_wake(5, 109 * MS, 8);
 	ky_switch_pairs_put_whole(&pairs, PID, 3, 110 * MS, KY_OFF_CPU_PREEMPTED);
 	ky_switch_pairs_put_whole(&pairs, PID, 6, 110 * MS, KY_OFF_CPU_PREEMPTED);
 	ky_switch_pairs_end(&pairs, 110 * MS);
@@ -451,7 +452,7 @@ static void pairs__wake_up_across_the_edges_of_a_window(void **state)
 	check_parts(4, MS, MS, KY_WOKEN_BY_THREAD, 8);
 }
 
-static void pairs__told_wake_up_is_enough_and_none_is_guessed(void **state)
+static void pairs__recorded_wake_up_is_enough_and_none_is_guessed(void **state)
 {
 	(void)state;
 	pairs.covers = covers;
@@ -459,7 +460,7 @@ static void pairs__told_wake_up_is_enough_and_none_is_guessed(void **state)
 	report(11, 101 * MS, KY_SWITCH_OUT);
 	report(11, 102 * MS, KY_SWITCH_IN); /* not covered */
 	report(11, 103 * MS, KY_SWITCH_OUT);
-	tell_wake(11, 104 * MS, 7); /* told all the same */
+	report_wake(11, 104 * MS, 7); /* reported nevertheless */
 	report(11, 105 * MS, KY_SWITCH_IN);
 	check_parts(0, 0, MS, KY_WOKEN_UNKNOWN, 0);
 	check_parts(1, MS, MS, KY_WOKEN_BY_THREAD, 7);
@@ -481,7 +482,7 @@ static void pairs__told_wake_up_is_enough_and_none_is_guessed(void **state)
 	check_parts(0, 0, 20 * MS, KY_WOKEN_UNKNOWN, 0);
 }
 
-static void pairs__sums_hold_the_short_ones_too(void **state)
+static void pairs__sums_include_short_waits(void **state)
 {
 	struct ky_switch_sums sums;
 	uint64_t series;
@@ -501,7 +502,7 @@ static void pairs__sums_hold_the_short_ones_too(void **state)
 	assert_int_equal(sums.waited_ns, 3 * MS + 100);
 	assert_int_equal(sums.preempted_ns, 2 * MS);
 	assert_int_equal(sums.series, series);
-	/* Preempted: ready all the time. Else nobody knows yet; or it is known to wait still. */
+	/* Preempted: ready all the time. Else it is not known yet; or it is known to wait still. */
 	assert_int_equal(pairs.out[0].interval.runnable_min_ns, 0);
 	assert_int_equal(pairs.out[0].interval.runnable_max_ns, 3 * MS);
 	assert_int_equal(pairs.out[1].interval.runnable_min_ns, 2 * MS);
@@ -517,23 +518,23 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_pairs, close_pairs)
 		CASE(pairs__out_and_in_are_an_interval),
-		CASE(pairs__window_cuts_what_is_beyond_it),
-		CASE(pairs__window_that_goes_on_cuts_nothing),
+		CASE(pairs__window_cuts_waits_at_its_edges),
+		CASE(pairs__continued_window_cuts_nothing),
 		CASE(pairs__fault_is_the_reason_of_the_wait_before_it),
 		CASE(pairs__stack_of_a_fault_is_that_of_its_wait),
-		CASE(pairs__fault_is_told_behind_a_preemption),
+		CASE(pairs__fault_is_recognised_after_a_preemption),
 		CASE(pairs__loss_ends_all_guesses),
 		CASE(pairs__more_than_fits_is_counted),
 		CASE(pairs__intervals_survive_their_packing),
 		CASE(pairs__wakers_survive_their_packing),
-		CASE(pairs__wake_up_parts_what_was_blocked_from_what_was_ready),
+		CASE(pairs__wake_up_splits_blocked_from_ready),
 		CASE(pairs__wake_up_on_the_way_out_leaves_nothing_blocked),
 		CASE(pairs__wake_up_across_the_edges_of_a_window),
 		CASE(pairs__wake_up_long_before_a_wait_did_not_end_it),
-		CASE(pairs__wake_up_is_known_also_where_it_was_told_first),
-		CASE(pairs__wait_whose_wake_up_was_not_told_is_not_split),
-		CASE(pairs__told_wake_up_is_enough_and_none_is_guessed),
-		CASE(pairs__sums_hold_the_short_ones_too),
+		CASE(pairs__wake_up_is_known_where_its_record_comes_first),
+		CASE(pairs__wait_without_a_wake_up_record_is_not_split),
+		CASE(pairs__recorded_wake_up_is_enough_and_none_is_guessed),
+		CASE(pairs__sums_include_short_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,7 @@ static void wait__is_split_at_its_wake_up(void **state)
 	assert_int_equal(interval.by_pid, own_pid);
 }
 
-/* A timer, a device: nobody's name is told. */
+/* A timer, a device: no name is written. */
 static void wait__ended_by_an_interrupt_has_no_waker(void **state)
 {
 	uint64_t end_ns = open_windows();
@@ -173,7 +173,7 @@ static void wait__ended_by_an_interrupt_has_no_waker(void **state)
 	assert_int_equal(interval.by_tid, 0);
 }
 
-static void wait__of_who_would_go_on_is_all_ready(void **state)
+static void wait__of_a_preempted_thread_is_all_ready(void **state)
 {
 	uint64_t end_ns = open_windows();
 	struct ky_switch_interval interval;
@@ -189,7 +189,7 @@ static void wait__of_who_would_go_on_is_all_ready(void **state)
 }
 
 /* The filter is ranges: it has those whose numbers lie after ours, too. */
-static void others__between_our_numbers_are_left_out(void **state)
+static void others__between_our_thread_numbers_are_left_out(void **state)
 {
 	uint64_t end_ns = open_windows();
 
@@ -222,7 +222,7 @@ static void filter__that_is_refused_leaves_the_switches(void **state)
 	assert_int_equal(interval_at(0).by, KY_WOKEN_UNKNOWN);
 }
 
-static void name__is_told_again_after_ten_seconds(void **state)
+static void name__is_repeated_after_ten_seconds(void **state)
 {
 	struct ky_switch_pair pair = {
 		.pid = own_pid,
@@ -277,7 +277,7 @@ static void count_one(void *ctx, const struct ky_perf_switch *what)
 
 /* The counters have all switches of the machine: those that were handed out are paid for by their
  * records. */
-static void cost__is_of_what_was_not_handed_out(void **state)
+static void cost__is_of_records_that_were_not_returned(void **state)
 {
 	struct fake_perf_event *counter;
 	uint32_t count = 0;
@@ -291,7 +291,7 @@ static void cost__is_of_what_was_not_handed_out(void **state)
 	counter->words[0] += 1000;
 	assert_int_equal(ky_switch_wakes_passed_ns(&wakes), 1000 * KY_WAKE_PASSED_NS);
 	assert_int_equal(ky_switch_wakes_passed_ns(&wakes), 0);
-	/* Records without room are told once. */
+	/* Records without room are counted once. */
 	counter->unreported = 5;
 	fake_perf_find(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, 0, 0)->unreported = 2;
 	ky_switch_wakes_window(&wakes, &places, T0);
@@ -311,12 +311,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(wait__is_split_at_its_wake_up),
 		CASE(wait__ended_by_an_interrupt_has_no_waker),
-		CASE(wait__of_who_would_go_on_is_all_ready),
-		CASE(others__between_our_numbers_are_left_out),
+		CASE(wait__of_a_preempted_thread_is_all_ready),
+		CASE(others__between_our_thread_numbers_are_left_out),
 		CASE(filter__that_is_refused_leaves_the_switches),
-		CASE(name__is_told_again_after_ten_seconds),
+		CASE(name__is_repeated_after_ten_seconds),
 		CASE(threads__are_listed_sooner_where_one_is_missing),
-		CASE(cost__is_of_what_was_not_handed_out),
+		CASE(cost__is_of_records_that_were_not_returned),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

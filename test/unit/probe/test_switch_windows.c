@@ -147,7 +147,7 @@ static void window__shows_a_wait_from_its_beginning_to_its_end(void **state)
 	assert_int_equal(interval.end_ns, T0 + 4 * MS);
 	assert_int_equal(interval.reason, KY_OFF_CPU_SYSCALL);
 	assert_int_equal(interval.flags, 0);
-	/* No wake-up was told. */
+	/* No wake-up was reported. */
 	assert_int_equal(interval.runnable_min_ns, 0);
 	assert_int_equal(interval.runnable_max_ns, 3 * MS);
 	assert_int_equal(listed.sample.weight, ONE);
@@ -173,7 +173,7 @@ static void window__puts_records_of_several_cpus_in_their_order(void **state)
 	assert_int_equal(interval.end_ns, T0 + 5 * MS);
 }
 
-static void window__tells_preemption_and_page_faults(void **state)
+static void window__distinguishes_preemption_and_page_faults(void **state)
 {
 	struct ky_switch_interval interval;
 
@@ -262,7 +262,7 @@ static void window__stands_for_the_time_before_it(void **state)
 	(void)state;
 	open_windows(false);
 	(void)step_at(T0);
-	fill_window(T0 + MS, 500); /* too short to be told */
+	fill_window(T0 + MS, 500); /* too short to be written */
 	gap_ns = step_at(T0 + WINDOW);
 	assert_window(T0 + WINDOW, WINDOW, WINDOW, 1000, 0);
 	assert_in_range(gap_ns, (paid_ns - WINDOW) / 2, (paid_ns - WINDOW) / 2 * 3);
@@ -282,8 +282,8 @@ static void window__stands_for_the_time_before_it(void **state)
 	assert_window(end_ns, WINDOW, WINDOW + gap_ns, 2, 0);
 }
 
-/* Windows that go on: one that waits across their border is told once, whole. */
-static void window__goes_on_without_a_gap_where_it_costs_next_to_nothing(void **state)
+/* Windows that continue: a wait across their border is written once, whole. */
+static void window__continues_without_a_gap_where_it_costs_little(void **state)
 {
 	struct ky_switch_interval interval;
 
@@ -303,9 +303,9 @@ static void window__goes_on_without_a_gap_where_it_costs_next_to_nothing(void **
 	assert_window(T0 + 3 * WINDOW, 2 * WINDOW, 2 * WINDOW, 1, 0);
 }
 
-/* Before a gap what still waits is told as far as it was seen; after it nothing is known of who
+/* Before a gap what still waits is written as far as it was seen; after it nothing is known of what
  * was off already but that. */
-static void window__says_what_of_a_wait_it_did_not_see(void **state)
+static void window__marks_the_unseen_part_of_a_wait(void **state)
 {
 	struct ky_switch_interval interval;
 	uint64_t gap_ns, begin_ns;
@@ -356,7 +356,7 @@ static void window__counts_records_without_room_and_guesses_nothing(void **state
 }
 
 /* More than 2,000 at once: the short ones are kept by chance from then on, and say so. */
-static void window__keeps_by_length_what_is_too_much(void **state)
+static void window__keeps_surplus_waits_by_length(void **state)
 {
 	struct ky_switch_interval interval;
 	uint64_t begin_ns = T0, gap_ns;
@@ -386,7 +386,7 @@ static void window__keeps_by_length_what_is_too_much(void **state)
 }
 
 /* What a dump in the middle of a window finds. */
-static void fetch__puts_what_there_is_by_now_once(void **state)
+static void fetch__puts_each_wait_so_far_once(void **state)
 {
 	(void)state;
 	open_windows(false);
@@ -404,7 +404,7 @@ static void fetch__puts_what_there_is_by_now_once(void **state)
 	assert_nothing();
 }
 
-/* Late by several windows, which went on meanwhile. */
+/* Late by several windows, which continued meanwhile. */
 static void step__ends_each_window_that_is_over(void **state)
 {
 	(void)state;
@@ -417,7 +417,7 @@ static void step__ends_each_window_that_is_over(void **state)
 }
 
 /* In the process itself: it did nothing, so nothing wakes it for the window's end. */
-static void rest__lasts_until_something_comes(void **state)
+static void rest__lasts_until_a_record_comes(void **state)
 {
 	struct ky_switch_interval interval;
 
@@ -427,7 +427,7 @@ static void rest__lasts_until_something_comes(void **state)
 	assert_int_equal(step_at(T0 + WINDOW), UINT64_MAX);
 	assert_true(ky_switch_windows_is_resting(windows));
 	assert_window(T0 + WINDOW, WINDOW, WINDOW, 0, 0);
-	/* Nothing: it goes on. */
+	/* Nothing: it stays open. */
 	assert_int_equal(step_at(T0 + 100 * MS), UINT64_MAX);
 	assert_nothing();
 	wait_on(0, TID, T0 + 101 * MS, T0 + 111 * MS);
@@ -438,7 +438,7 @@ static void rest__lasts_until_something_comes(void **state)
 	assert_window(T0 + 200 * MS, 200 * MS - WINDOW, 200 * MS - WINDOW, 2, 0);
 }
 
-static void rest__is_for_who_does_not_run(void **state)
+static void rest__needs_an_idle_process(void **state)
 {
 	(void)state;
 	open_windows(true);
@@ -463,7 +463,7 @@ static void rest__ends_after_a_second(void **state)
 }
 
 /* A ring's gate is shut in the middle of a window. */
-static void stop__tells_what_was_seen_up_to_then(void **state)
+static void stop__puts_what_was_seen_up_to_then(void **state)
 {
 	uint64_t gate_ns = T0 + 5 * MS;
 
@@ -486,12 +486,12 @@ static void stop__tells_what_was_seen_up_to_then(void **state)
 	assert_window(gate_ns + 2 * SECOND + WINDOW, WINDOW, WINDOW, 0, 0);
 }
 
-static void gap__at_the_end_is_told_as_not_watched(void **state)
+static void gap__at_the_end_is_put_as_not_watched(void **state)
 {
 	(void)state;
 	open_windows(false);
 	(void)step_at(T0);
-	ky_switch_windows_report_gap(windows, &places); /* a window is open: it will be told */
+	ky_switch_windows_report_gap(windows, &places); /* a window is open: it will be written */
 	assert_nothing();
 	fill_window(T0 + MS, 500);
 	(void)step_at(T0 + WINDOW);
@@ -501,7 +501,7 @@ static void gap__at_the_end_is_told_as_not_watched(void **state)
 	assert_window(T0 + WINDOW + 7 * MS, 0, 7 * MS, 0, 0);
 }
 
-static void refusal__is_described_and_nothing_else_comes_of_it(void **state)
+static void refusal__is_described_and_has_no_other_effect(void **state)
 {
 	struct ky_sample_class_head head = {0};
 
@@ -517,7 +517,7 @@ static void refusal__is_described_and_nothing_else_comes_of_it(void **state)
 }
 
 /* It opens, and yields nothing. */
-static void refusal__is_known_of_who_stays_silent(void **state)
+static void refusal__is_of_an_event_without_records(void **state)
 {
 	(void)state;
 	fake_perf.is_silent = true;
@@ -554,22 +554,22 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(window__shows_a_wait_from_its_beginning_to_its_end),
 		CASE(window__puts_records_of_several_cpus_in_their_order),
-		CASE(window__tells_preemption_and_page_faults),
+		CASE(window__distinguishes_preemption_and_page_faults),
 		CASE(window__puts_the_stack_of_a_page_fault),
 		CASE(window__stands_for_the_time_before_it),
-		CASE(window__goes_on_without_a_gap_where_it_costs_next_to_nothing),
-		CASE(window__says_what_of_a_wait_it_did_not_see),
+		CASE(window__continues_without_a_gap_where_it_costs_little),
+		CASE(window__marks_the_unseen_part_of_a_wait),
 		CASE(window__counts_records_without_room_and_guesses_nothing),
-		CASE(window__keeps_by_length_what_is_too_much),
-		CASE(fetch__puts_what_there_is_by_now_once),
+		CASE(window__keeps_surplus_waits_by_length),
+		CASE(fetch__puts_each_wait_so_far_once),
 		CASE(step__ends_each_window_that_is_over),
-		CASE(rest__lasts_until_something_comes),
-		CASE(rest__is_for_who_does_not_run),
+		CASE(rest__lasts_until_a_record_comes),
+		CASE(rest__needs_an_idle_process),
 		CASE(rest__ends_after_a_second),
-		CASE(stop__tells_what_was_seen_up_to_then),
-		CASE(gap__at_the_end_is_told_as_not_watched),
-		CASE(refusal__is_described_and_nothing_else_comes_of_it),
-		CASE(refusal__is_known_of_who_stays_silent),
+		CASE(stop__puts_what_was_seen_up_to_then),
+		CASE(gap__at_the_end_is_put_as_not_watched),
+		CASE(refusal__is_described_and_has_no_other_effect),
+		CASE(refusal__is_of_an_event_without_records),
 		CASE(faults__give_way_where_memory_is_short),
 	};
 

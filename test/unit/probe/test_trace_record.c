@@ -47,7 +47,7 @@ static void build(struct built *built, uint32_t woken)
 	put_word(built, 24, woken);
 }
 
-static void trace_record__wake_up_says_who_woke_whom_and_when(void **state)
+static void trace_record__wake_up_has_both_threads_and_its_time(void **state)
 {
 	struct ky_perf_switch what;
 	struct built built;
@@ -68,7 +68,7 @@ static void trace_record__wake_up_says_who_woke_whom_and_when(void **state)
 	assert_false(ky_trace_record_wake(built.words, &wake_format, &what));
 }
 
-static void trace_record__what_does_not_fit_into_itself_is_refused(void **state)
+static void trace_record__contradictory_lengths_are_refused(void **state)
 {
 	struct ky_perf_switch what;
 	struct built built;
@@ -109,8 +109,8 @@ static void trace_record__another_record_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(trace_record__wake_up_says_who_woke_whom_and_when),
-		cmocka_unit_test(trace_record__what_does_not_fit_into_itself_is_refused),
+		cmocka_unit_test(trace_record__wake_up_has_both_threads_and_its_time),
+		cmocka_unit_test(trace_record__contradictory_lengths_are_refused),
 		cmocka_unit_test(trace_record__another_record_is_refused),
 	};
 

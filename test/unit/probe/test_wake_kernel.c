@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wake-ups of threads of this process, where the kernel tells them. */
+/* Wake-ups of threads of this process, where the kernel reports them. */
 #include "../../lib/cmocka_all.h"
 
 #include <base/now.h>
@@ -40,7 +40,7 @@ static void begin_sleeper(struct sleeper *sleeper)
 		;
 }
 
-/* Until it waits in its read, nobody wakes it. */
+/* Until it waits in its read, no thread wakes it. */
 static void wait_for_wait(const struct sleeper *sleeper)
 {
 	char path[64], text[64];
@@ -103,12 +103,12 @@ static struct ky_wakes *open_or_skip(void)
 
 	if (!err)
 		return wakes;
-	print_message("# no wake-ups are told here: %s\n", strerror(-err));
+	print_message("# no wake-ups are reported here: %s\n", strerror(-err));
 	skip();
 	return NULL;
 }
 
-static void wakes__each_is_told_with_who_did_it(void **state)
+static void wakes__each_is_reported_with_its_waker(void **state)
 {
 	struct ky_wakes *wakes = open_or_skip();
 	struct seen seen = {.waker = (uint32_t)syscall(SYS_gettid)};
@@ -126,7 +126,7 @@ static void wakes__each_is_told_with_who_did_it(void **state)
 	start_ns = ky_now_ns(CLOCK_MONOTONIC);
 	assert_true(ky_wakes_covers(wakes, tid, start_ns));
 	assert_false(ky_wakes_covers(wakes, tid - 1, start_ns));
-	wake(&sleeper); /* paused: not told */
+	wake(&sleeper); /* paused: not reported */
 	assert_int_equal(ky_wakes_pause(wakes, false), 0);
 	start_ns = ky_now_ns(CLOCK_MONOTONIC);
 	for (uint32_t i = 0; i < WAKES; i++)
@@ -146,7 +146,7 @@ static void wakes__each_is_told_with_who_did_it(void **state)
 }
 
 /* The filter is made anew for threads that come, also while it is at work. */
-static void wakes__filter_follows_threads_and_tells_of_timers(void **state)
+static void wakes__filter_follows_threads_and_reports_timers(void **state)
 {
 	const struct timespec moment = {.tv_nsec = 200000};
 	struct ky_wakes *wakes = open_or_skip();
@@ -184,8 +184,8 @@ static void wakes__filter_follows_threads_and_tells_of_timers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wakes__each_is_told_with_who_did_it),
-		cmocka_unit_test(wakes__filter_follows_threads_and_tells_of_timers),
+		cmocka_unit_test(wakes__each_is_reported_with_its_waker),
+		cmocka_unit_test(wakes__filter_follows_threads_and_reports_timers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,8 +84,8 @@ static void covers__from_the_moment_the_filter_has_it(void **state)
 	assert_false(ky_wakes_covers(wakes, later, T0 + MS - 1));
 }
 
-/* An event a CPU; room behind the ranges for threads that are made next. */
-static void filter__has_the_ranges_and_room_behind_them(void **state)
+/* An event a CPU; room after the ranges for threads that are made next. */
+static void filter__has_the_ranges_and_room_after_them(void **state)
 {
 	const uint32_t tids[] = {100, 101, 102, 500};
 	char text[128];
@@ -126,7 +126,7 @@ static void filter__that_is_renewed_counts_at_once(void **state)
 	assert_false(fake_perf_find(PERF_TYPE_TRACEPOINT, FAKE_WAKING, 0, 0)->is_enabled);
 }
 
-static void refused__filter_covers_nobody(void **state)
+static void refused__filter_covers_no_thread(void **state)
 {
 	const uint32_t tids[] = {100, 500};
 
@@ -139,7 +139,7 @@ static void refused__filter_covers_nobody(void **state)
 	assert_false(ky_wakes_covers(wakes, 500, UINT64_MAX));
 }
 
-static void refused__is_what_opens_and_tells_nothing(void **state)
+static void refused__is_an_event_that_opens_and_reports_nothing(void **state)
 {
 	(void)state;
 	fake_perf.is_silent = true;
@@ -156,10 +156,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(ranges__have_all_and_as_few_others_as_they_can),
 		CASE(covers__from_the_moment_the_filter_has_it),
-		CASE(filter__has_the_ranges_and_room_behind_them),
+		CASE(filter__has_the_ranges_and_room_after_them),
 		CASE(filter__that_is_renewed_counts_at_once),
-		CASE(refused__filter_covers_nobody),
-		CASE(refused__is_what_opens_and_tells_nothing),
+		CASE(refused__filter_covers_no_thread),
+		CASE(refused__is_an_event_that_opens_and_reports_nothing),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

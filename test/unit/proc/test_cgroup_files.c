@@ -27,7 +27,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Folders that have what is looked for; of the first version, in a file of its own. */
+/* Folders that have what is searched; of the first version, in a file of its own. */
 static bool has_limit(const char *path, bool is_v1)
 {
 	char text[32];
@@ -108,7 +108,7 @@ static void first_version__root_is_the_group_where_the_path_leads_nowhere(void *
 	assert_int_equal(find("memory", "7:memory:/docker/0123\n"), 1);
 	assert_level(0, "/memory", 2);
 	assert_string_equal(cgroup.name, "/docker/0123");
-	/* With the other version such a root is somebody else's. */
+	/* With the other version such a root is another's. */
 	fake_proc_write(&fake, "/limit", "1\n");
 	assert_int_equal(find("memory", "0::/docker/0123\n"), 0);
 	assert_string_equal(cgroup.name, "");

@@ -197,7 +197,7 @@ static void thread__reports_counters_or_that_there_are_none(void **state)
 	}
 }
 
-static void thread__that_went_on_does_not_stand(void **state)
+static void thread__that_ran_on_is_not_still(void **state)
 {
 	static const char *const others[] = {"running", "202 0x3 0x7ffc18 0x401020",
 					     "202 0x3 0x7ffc10 0x401030", "0 0x3 0x7ffc10 0x401020",
@@ -213,7 +213,7 @@ static void thread__that_went_on_does_not_stand(void **state)
 		fake_proc_thread(&fake, 7, 'S', others[i], "do_wait");
 		assert_false(ky_proc_reader_stands(&reader, 7, &note));
 	}
-	/* Of a thread that runs nobody knows. */
+	/* Of a thread that runs nothing is known. */
 	fake_proc_thread(&fake, 7, 'R', "running", "0");
 	assert_true(ky_proc_reader_thread(&reader, 7, &note));
 	assert_false(ky_proc_reader_stands(&reader, 7, &note));
@@ -338,8 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(thread__counts_of_the_kernel, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__reports_counters_or_that_there_are_none,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(thread__that_went_on_does_not_stand, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(thread__that_ran_on_is_not_still, setup, teardown),
 		cmocka_unit_test_setup_teardown(cgroup__paths_that_lead_nowhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(reading__survives_any_text, setup, teardown),
 	};

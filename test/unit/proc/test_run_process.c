@@ -21,18 +21,18 @@ static const char *session_text(uint64_t session)
 	return text;
 }
 
-/* On a busy machine there may be, at one look, whoever is about to become one. */
+/* On a busy machine one reading may find a process that is about to become one. */
 static void assert_gone(uint64_t session)
 {
-	uint32_t looks = 10000;
+	uint32_t readings = 10000;
 
 	while (ky_run_process_of_session_exists(session)) {
-		assert_true(looks-- > 0);
+		assert_true(readings-- > 0);
 		usleep(1000);
 	}
 }
 
-/* What happens between the list of all processes and the look at each. */
+/* What happens between the list of all processes and the reading of each. */
 static void (*meanwhile)(void);
 
 void ky_testpoint(const char *name)
@@ -126,7 +126,7 @@ static void run_process__process_of_a_session_is_found_by_its_environment(void *
 	close(output[1]);
 }
 
-/* ---- a process that goes on in a child of its own ---- */
+/* ---- a process that continues in a child of its own ---- */
 
 static struct {
 	pid_t pid, heir;

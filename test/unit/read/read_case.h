@@ -54,11 +54,15 @@ static inline void case_poll(struct read_case *c, uint64_t from_ns, uint64_t to_
 static inline void case_wake(struct read_case *c, uint64_t ns, uint64_t waker, uint64_t woken,
 			     uint32_t worker)
 {
+	uint32_t stack = ky_trc_enc_stack(&c->enc, NULL, 0);
+
 	ky_trc_enc_event(&c->enc, KY_EV_WAKE, ns);
 	ky_trc_enc_varint(&c->enc, waker);
 	ky_trc_enc_varint(&c->enc, woken);
 	ky_trc_enc_u8(&c->enc, (uint8_t)worker);
 	ky_trc_enc_u8(&c->enc, 0);
+	ky_trc_enc_u32(&c->enc, stack);
+	ky_trc_enc_varint(&c->enc, 0);
 }
 
 static inline void case_park(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid)
@@ -95,19 +99,39 @@ static inline void case_loss(struct read_case *c, uint32_t tid, uint64_t from_ns
 	ky_trc_enc_u32(&c->enc, cause);
 }
 
-static inline void case_open_poll(struct read_case *c, uint64_t ns, uint32_t worker, uint64_t task,
-				  uint64_t start_ns, bool is_at_exit)
+static inline void case_open_of(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid,
+				uint64_t task, uint64_t start_ns, bool is_at_exit, bool is_nested)
 {
 	uint32_t name = case_text(c, "svc::task");
 
 	ky_trc_enc_event(&c->enc, KY_EV_OPEN_POLL, ns);
 	ky_trc_enc_varint(&c->enc, worker);
-	ky_trc_enc_u32(&c->enc, 100 + worker);
+	ky_trc_enc_u32(&c->enc, tid);
 	ky_trc_enc_varint(&c->enc, 0);
 	ky_trc_enc_varint(&c->enc, task);
 	ky_trc_enc_u32(&c->enc, name);
 	ky_trc_enc_varint(&c->enc, start_ns);
 	ky_trc_enc_u8(&c->enc, is_at_exit);
+	ky_trc_enc_u8(&c->enc, is_nested);
+}
+
+static inline void case_open_poll(struct read_case *c, uint64_t ns, uint32_t worker, uint64_t task,
+				  uint64_t start_ns, bool is_at_exit)
+{
+	case_open_of(c, ns, worker, 100 + worker, task, start_ns, is_at_exit, false);
+}
+
+/* A closure on the blocking pool; name NULL: its end. */
+static inline void case_run(struct read_case *c, uint64_t ns, uint32_t tid, uint64_t task,
+			    const char *name)
+{
+	uint32_t text = name ? case_text(c, name) : 0;
+
+	ky_trc_enc_event(&c->enc, name ? KY_EV_BLOCKING_START : KY_EV_BLOCKING_END, ns);
+	ky_trc_enc_u32(&c->enc, tid);
+	ky_trc_enc_varint(&c->enc, task);
+	if (name)
+		ky_trc_enc_u32(&c->enc, text);
 }
 
 static inline int case_try_open(struct read_case *c, size_t bytes,

@@ -22,8 +22,8 @@
 		ky_trc_enc_raw_event(&(c)->enc, id, true, ns);                                     \
 	} while (0)
 
-/* Worker, task and poll told, as our drain does it. Schemas of their own: fields may be added to
- * ours. */
+/* With worker, task and poll, as the drain of kymo writes it. Schemas of their own: fields may be
+ * added to ours. */
 static inline void case_cpu(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid,
 			    uint32_t stack, uint64_t weight_ns, uint64_t task, uint64_t poll_ns)
 {
@@ -101,7 +101,7 @@ static inline void case_off_cpu_split(struct read_case *c, uint64_t end_ns, uint
 	ky_trc_enc_varint(&c->enc, runnable_max_ns);
 }
 
-/* Split exactly, by whom it was woken; tid 0: not told. */
+/* Split exactly, by whom it was woken; tid 0: not known. */
 static inline void case_off_cpu_woken(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
 				      uint32_t tid, uint8_t by, uint32_t waker_tid,
 				      uint32_t waker_pid, const char *waker_name)
@@ -125,6 +125,31 @@ static inline void case_off_cpu_woken(struct read_case *c, uint64_t end_ns, uint
 	ky_trc_enc_varint(&c->enc, waker_tid);
 	ky_trc_enc_varint(&c->enc, waker_pid);
 	ky_trc_enc_u32(&c->enc, name);
+}
+
+/* A call of this task: what it was made with, and how it ended. */
+static inline void case_off_cpu_call(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
+				     uint64_t syscall, uint8_t fd_kind, uint16_t peer_port,
+				     uint16_t local_port, uint64_t bytes, uint16_t error)
+{
+	CASE_EVENT(c, 909, "OffCpuEvent", end_ns, CASE_FIELD("tid", U32),
+		   CASE_FIELD("duration_ns", VARINT), CASE_FIELD("reason", U8),
+		   CASE_FIELD("syscall", VARINT), CASE_FIELD("weight", F64),
+		   CASE_FIELD("source", U8), CASE_FIELD("fd", VARINT), CASE_FIELD("fd_kind", U8),
+		   CASE_FIELD("peer_port", VARINT), CASE_FIELD("local_port", VARINT),
+		   CASE_FIELD("bytes", VARINT), CASE_FIELD("errno", VARINT));
+	ky_trc_enc_u32(&c->enc, 11);
+	ky_trc_enc_varint(&c->enc, duration_ns);
+	ky_trc_enc_u8(&c->enc, 1);
+	ky_trc_enc_varint(&c->enc, syscall);
+	ky_trc_enc_f64(&c->enc, 1.0);
+	ky_trc_enc_u8(&c->enc, KY_OFF_CPU_BY_CALL);
+	ky_trc_enc_varint(&c->enc, 7);
+	ky_trc_enc_u8(&c->enc, fd_kind);
+	ky_trc_enc_varint(&c->enc, peer_port);
+	ky_trc_enc_varint(&c->enc, local_port);
+	ky_trc_enc_varint(&c->enc, bytes);
+	ky_trc_enc_varint(&c->enc, error);
 }
 
 static inline void case_off_window(struct read_case *c, uint64_t end_ns, uint64_t observed_ns,
@@ -162,8 +187,8 @@ static inline void case_module(struct read_case *c, uint64_t ns, uint64_t start,
 }
 
 /* Of a dump: the last known place of a live task. */
-static inline void case_told_place(struct read_case *c, uint64_t ns, uint64_t task, uint32_t stack,
-				   uint64_t since_ns, uint8_t state)
+static inline void case_listed_place(struct read_case *c, uint64_t ns, uint64_t task,
+				     uint32_t stack, uint64_t since_ns, uint8_t state)
 {
 	CASE_EVENT(c, 905, "AwaitPlaceEvent", ns, CASE_FIELD("task_id", VARINT),
 		   CASE_FIELD("callchain", POOLED_STACK), CASE_FIELD("inclusion_probability", F64),
@@ -173,6 +198,23 @@ static inline void case_told_place(struct read_case *c, uint64_t ns, uint64_t ta
 	ky_trc_enc_f64(&c->enc, 1.0);
 	ky_trc_enc_varint(&c->enc, since_ns);
 	ky_trc_enc_u8(&c->enc, state);
+}
+
+/* A wait that ended, or 0: one that lasts; at its point of this number. */
+static inline void case_wait(struct read_case *c, uint64_t ns, uint64_t task, uint32_t stack,
+			     uint64_t since_ns, uint64_t polled_ns, uint64_t wait_ns, uint8_t point)
+{
+	CASE_EVENT(c, 907, "AwaitPlaceEvent", ns, CASE_FIELD("task_id", VARINT),
+		   CASE_FIELD("callchain", POOLED_STACK), CASE_FIELD("inclusion_probability", F64),
+		   CASE_FIELD("since_ns", VARINT), CASE_FIELD("polled_ns", VARINT),
+		   CASE_FIELD("wait_ns", VARINT), CASE_FIELD("point", U8));
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_u32(&c->enc, stack);
+	ky_trc_enc_f64(&c->enc, 1.0);
+	ky_trc_enc_varint(&c->enc, since_ns);
+	ky_trc_enc_varint(&c->enc, polled_ns);
+	ky_trc_enc_varint(&c->enc, wait_ns);
+	ky_trc_enc_u8(&c->enc, point);
 }
 
 static inline void case_alloc(struct read_case *c, uint64_t ns, uint64_t bytes, uint64_t address,
@@ -189,7 +231,7 @@ static inline void case_alloc(struct read_case *c, uint64_t ns, uint64_t bytes, 
 	ky_trc_enc_varint(&c->enc, 0);
 }
 
-/* Told at `ns` because it lives. */
+/* Written at `ns` because it is live. */
 static inline void case_live(struct read_case *c, uint64_t ns, uint64_t since_ns, uint64_t bytes,
 			     uint64_t address, uint32_t stack)
 {

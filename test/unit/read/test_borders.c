@@ -101,7 +101,7 @@ static void borders__segments_of_one_process_have_none(void **state)
 	close_all();
 }
 
-static void borders__where_two_overlap_no_wait_is_told(void **state)
+static void borders__where_two_overlap_no_wait_is_known(void **state)
 {
 	struct read_case *c;
 
@@ -122,7 +122,7 @@ static void borders__where_two_overlap_no_wait_is_told(void **state)
 	close_all();
 }
 
-static void borders__file_of_two_processes_tells_no_wait(void **state)
+static void borders__file_of_two_processes_gives_no_wait(void **state)
 {
 	struct read_case *c;
 
@@ -138,7 +138,7 @@ static void borders__file_of_two_processes_tells_no_wait(void **state)
 	close_all();
 }
 
-static void borders__one_process_has_none_whoever_says_nothing(void **state)
+static void borders__one_process_and_an_unnamed_file_have_none(void **state)
 {
 	struct read_case *c;
 
@@ -157,9 +157,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(borders__no_wait_reaches_into_the_next_process),
 		cmocka_unit_test(borders__segments_of_one_process_have_none),
-		cmocka_unit_test(borders__where_two_overlap_no_wait_is_told),
-		cmocka_unit_test(borders__file_of_two_processes_tells_no_wait),
-		cmocka_unit_test(borders__one_process_has_none_whoever_says_nothing),
+		cmocka_unit_test(borders__where_two_overlap_no_wait_is_known),
+		cmocka_unit_test(borders__file_of_two_processes_gives_no_wait),
+		cmocka_unit_test(borders__one_process_and_an_unnamed_file_have_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static uint32_t *append(struct ky_column *column, uint64_t time_ns, uint32_t val
 	return row;
 }
 
-static void column__gives_back_every_time_exactly(void **state)
+static void column__returns_every_time_exactly(void **state)
 {
 	static const uint64_t steps[] = {
 		0, 1, 999, UINT32_MAX, UINT64_C(1) << 32, UINT64_C(40000000000)};
@@ -112,7 +112,7 @@ static void column__costs_little_when_it_holds_little(void **state)
 	ky_pages_release(&pages);
 }
 
-static void column__stops_at_the_limit_and_says_so(void **state)
+static void column__stops_at_the_limit_and_reports_it(void **state)
 {
 	struct ky_pages pages;
 	struct ky_column column;
@@ -164,10 +164,10 @@ static void column__survives_each_failing_allocation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(column__gives_back_every_time_exactly),
+		cmocka_unit_test(column__returns_every_time_exactly),
 		cmocka_unit_test(column__sorts_stably_and_keeps_the_extra_word),
 		cmocka_unit_test(column__costs_little_when_it_holds_little),
-		cmocka_unit_test(column__stops_at_the_limit_and_says_so),
+		cmocka_unit_test(column__stops_at_the_limit_and_reports_it),
 		cmocka_unit_test(column__survives_each_failing_allocation),
 	};
 

@@ -177,7 +177,7 @@ static void delay__is_withheld_when_a_thread_of_the_runtime_is_not_known(void **
 	case_unpark(&c, 300, 0, 11);
 	case_park(&c, 200, 2, 13);
 	case_wake(&c, 1000, 0, 7, 0);
-	case_poll(&c, 1100, 1110, 1, 8); /* of worker 1 nobody knows the thread */
+	case_poll(&c, 1100, 1110, 1, 8); /* the thread of worker 1 is not known */
 	case_poll(&c, 1500, 1600, 0, 7);
 	case_loss(&c, 13, 1200, 1300);
 	case_open(&c);

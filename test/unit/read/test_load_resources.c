@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the process used, as events of five kinds tell it: rows of one shape, by time. */
+/* What the process used, as events of five kinds report it: rows of one shape, by time. */
 #include "read_case.h"
 
 #include <wire/resource_area.h>
@@ -53,7 +53,7 @@ static void usage__has_its_fields_in_the_order_of_the_values(void **state)
 		assert_true(row->values[i] == (i == KY_USAGE_FDS ? UINT64_MAX : 100 + i));
 }
 
-/* From outside some cannot be read at all. */
+/* Externally some cannot be read at all. */
 static void usage__in_part_is_the_same_kind(void **state)
 {
 	(void)state;
@@ -67,8 +67,8 @@ static void usage__in_part_is_the_same_kind(void **state)
 			(i == KY_USAGE_USER_NS || i == KY_USAGE_BLOCKS_IN ? UINT64_MAX : 100 + i));
 }
 
-/* Behind the level, or the scope. */
-static void cgroup_and_pressure__say_of_whom(void **state)
+/* After the level, or the scope. */
+static void cgroup_and_pressure__have_level_and_scope(void **state)
 {
 	const struct ky_trace_resource *row;
 
@@ -138,8 +138,8 @@ static void put_drops(uint64_t ns, uint64_t count)
 	ky_trc_enc_varint(&c.enc, 0);
 }
 
-/* Files come in any order; of one moment, as they were told. */
-static void rows__ascend_by_time_whatever_order_they_came_in(void **state)
+/* Files come in any order; of one moment, in the order of writing. */
+static void rows__ascend_by_time_from_any_order(void **state)
 {
 	(void)state;
 	put_drops(50 * MS, 1);
@@ -162,9 +162,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(usage__has_its_fields_in_the_order_of_the_values),
 		CASE(usage__in_part_is_the_same_kind),
-		CASE(cgroup_and_pressure__say_of_whom),
+		CASE(cgroup_and_pressure__have_level_and_scope),
 		CASE(listener__has_its_address_and_each_value_by_its_name),
-		CASE(rows__ascend_by_time_whatever_order_they_came_in),
+		CASE(rows__ascend_by_time_from_any_order),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -164,6 +164,26 @@ static void pair__takes_a_start_from_the_snapshot_once(void **state)
 	case_finish(&c);
 }
 
+/* Nothing else happened after it began; what reports it says when the process ended. */
+static void pair__an_open_poll_lasts_until_the_process_ended(void **state)
+{
+	struct read_case c;
+	struct ky_poll poll;
+
+	(void)state;
+	case_begin(&c);
+	case_start(&c, 1000, 0, 7, "svc::task");
+	case_end(&c, 2000, 0);
+	case_start(&c, 7000, 0, 8, "svc::task");
+	case_open_poll(&c, 9000, 0, 8, 7000, true);
+	case_open(&c);
+	poll = case_nth_poll(&c, 0, 1);
+	assert_int_equal(poll.duration_ns, 2000);
+	assert_int_equal(poll.flags, KY_POLL_OPEN | KY_POLL_AT_EXIT);
+	assert_int_equal(c.trace->run_last_ns, 9000);
+	case_finish(&c);
+}
+
 static void nested(struct read_case *c, uint64_t ns, uint64_t task)
 {
 	uint32_t name = case_text(c, "svc::inner");
@@ -209,6 +229,120 @@ static void pair__keeps_nested_polls_on_a_lane_of_their_own(void **state)
 	case_finish(&c);
 }
 
+static void pair__ends_a_nested_poll_that_a_snapshot_reported(void **state)
+{
+	struct read_case c;
+	struct ky_poll poll;
+	uint32_t lane;
+
+	(void)state;
+	case_begin(&c);
+	case_poll(&c, 500, 600, 0, 3);
+	case_open_of(&c, 1000, 255, 11, 8, 900, false, true); /* began before the trace */
+	case_open_of(&c, 1000, 255, 11, 9, 950, false, true);
+	case_open_of(&c, 1100, 255, 11, 8, 900, false, true); /* the next chunk repeats them */
+	case_open_of(&c, 1100, 255, 11, 9, 950, false, true);
+	nested_end(&c, 1200);
+	nested_end(&c, 1300);
+	nested(&c, 5000, 8);
+	case_open_of(&c, 6000, 0, 11, 8, 4999, false, true); /* of a worker that moved */
+	nested_end(&c, 7000);
+	case_poll(&c, 20000, 30000, 0, 3);
+	case_open(&c);
+	lane = ky_trace_worker(c.trace, UINT64_MAX - 11);
+	assert_int_not_equal(lane, KY_NONE);
+	assert_int_equal(c.trace->workers[lane].poll_count, 3);
+	ky_trace_poll(c.trace, lane, 0, &poll);
+	assert_int_equal(poll.duration_ns, 400);
+	assert_int_equal(poll.flags, KY_POLL_NESTED | KY_POLL_FROM_SNAPSHOT);
+	ky_trace_poll(c.trace, lane, 1, &poll);
+	assert_int_equal(poll.duration_ns, 250);
+	ky_trace_poll(c.trace, lane, 2, &poll);
+	assert_int_equal(poll.duration_ns, 2000);
+	assert_int_equal(poll.flags, KY_POLL_NESTED);
+	assert_int_equal(c.trace->open_poll_count, 0);
+	assert_int_equal(c.trace->end_unproven, 0);
+	case_finish(&c);
+}
+
+static void pair__ends_a_blocking_run_that_a_snapshot_reported(void **state)
+{
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_open_of(&c, 1000, 254, 31, 8, 900, false, false); /* began before the trace */
+	case_run(&c, 1300, 31, 8, NULL);
+	case_run(&c, 2000, 31, 9, "svc::resize");
+	case_open_of(&c, 2100, 254, 31, 9, 2000, false, false);
+	case_run(&c, 2055, 31, 9, NULL);
+	case_poll(&c, 3000, 90000, 0, 3);
+	case_open(&c);
+	assert_int_equal(ky_trace_worker(c.trace, 254), KY_NONE);
+	assert_int_equal(c.trace->polls, 1);
+	assert_int_equal(c.trace->open_poll_count, 0);
+	assert_int_equal(c.trace->blocking_count, 2);
+	assert_int_equal(c.trace->blocking_runs[0].start_ns, 900);
+	assert_int_equal(c.trace->blocking_runs[0].duration_ns, 400);
+	assert_int_equal(c.trace->blocking_runs[1].duration_ns, 55);
+	assert_false(c.trace->blocking_runs[1].is_open);
+	case_finish(&c);
+}
+
+static void pair__ends_no_blocking_run_where_its_end_may_be_lost(void **state)
+{
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_run(&c, 1000, 31, 8, "svc::lost");
+	case_run(&c, 2000, 31, 9, "svc::resize"); /* so the one before has ended */
+	case_open_of(&c, 5000, 254, 31, 9, 2000, false, false);
+	case_run(&c, 1000, 32, 10, "svc::in_gap");
+	case_loss(&c, 32, 3000, 4000);
+	case_loss(&c, 31, 3000, 4000); /* it was open after this */
+	case_poll(&c, 6000, 9000, 0, 3);
+	case_open(&c);
+	assert_int_equal(c.trace->blocking_count, 3);
+	assert_true(c.trace->blocking_runs[0].is_end_unproven);
+	assert_int_equal(c.trace->blocking_runs[0].duration_ns, 0);
+	assert_true(c.trace->blocking_runs[1].is_end_unproven);
+	assert_true(c.trace->blocking_runs[2].is_open);
+	assert_int_equal(c.trace->blocking_runs[2].duration_ns, 7000);
+	case_finish(&c);
+}
+
+static void pair__believes_no_open_poll_under_an_id_that_threads_share(void **state)
+{
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_start(&c, 1000, 255, 7, "svc::task");
+	case_poll(&c, 6000, 9000, 0, 3);
+	case_open(&c);
+	assert_int_equal(case_nth_poll(&c, 255, 0).flags, KY_POLL_END_UNPROVEN);
+	assert_int_equal(c.trace->open_poll_count, 0);
+	case_finish(&c);
+}
+
+static void pair__lets_an_open_poll_last_until_the_last_snapshot(void **state)
+{
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_poll(&c, 1000, 1500, 0, 7);
+	case_start(&c, 2000, 0, 8, "svc::stuck");
+	case_poll(&c, 1000, 3430, 1, 7); /* the last event of a thread */
+	case_open_poll(&c, 119000000, 0, 8, 2000, false);
+	case_open(&c);
+	assert_int_equal(case_nth_poll(&c, 0, 1).flags, KY_POLL_OPEN);
+	assert_int_equal(case_nth_poll(&c, 0, 1).duration_ns, 119000000 - 2000);
+	assert_int_equal(c.trace->run_last_ns, 119000000);
+	case_finish(&c);
+}
+
 static void pair__marks_polls_that_a_loss_of_their_thread_may_have_spoiled(void **state)
 {
 	struct read_case c;
@@ -243,7 +377,13 @@ int main(void)
 		cmocka_unit_test(pair__measures_parks_and_their_kernel_delay),
 		cmocka_unit_test(pair__keeps_long_polls_in_the_side_table),
 		cmocka_unit_test(pair__takes_a_start_from_the_snapshot_once),
+		cmocka_unit_test(pair__an_open_poll_lasts_until_the_process_ended),
 		cmocka_unit_test(pair__keeps_nested_polls_on_a_lane_of_their_own),
+		cmocka_unit_test(pair__ends_a_nested_poll_that_a_snapshot_reported),
+		cmocka_unit_test(pair__ends_a_blocking_run_that_a_snapshot_reported),
+		cmocka_unit_test(pair__ends_no_blocking_run_where_its_end_may_be_lost),
+		cmocka_unit_test(pair__believes_no_open_poll_under_an_id_that_threads_share),
+		cmocka_unit_test(pair__lets_an_open_poll_last_until_the_last_snapshot),
 		cmocka_unit_test(pair__marks_polls_that_a_loss_of_their_thread_may_have_spoiled),
 	};
 

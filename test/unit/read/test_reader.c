@@ -18,7 +18,7 @@ static bool is_type(const struct kymo_event *event, const char *type)
 	       memcmp(event->type, type, event->type_bytes) == 0;
 }
 
-/* An event nobody here knows, with one field of each kind. */
+/* An event that is unknown here, with one field of each kind. */
 static void write_order(struct read_case *c, uint64_t ns)
 {
 	static const struct ky_trc_field_def fields[] = {
@@ -155,7 +155,7 @@ static void reader__never_resolves_an_element_by_another_streams_pool(void **sta
 
 	(void)state;
 	case_begin(&c);
-	for (i = 0; i < 2; i++) { /* the earlier event stands behind: the later one is held */
+	for (i = 0; i < 2; i++) { /* the earlier event comes second: the later one is held */
 		uint32_t id = case_text(&c, i ? "early" : "late");
 
 		ky_trc_enc_schema(&c.enc, 400, "Listed", 6, true, fields, 1);
@@ -247,7 +247,7 @@ static void reader__merges_sources_by_time(void **state)
 	case_finish(&b);
 }
 
-static void reader__gives_way_when_the_reorder_buffer_is_full(void **state)
+static void reader__returns_all_events_when_the_reorder_buffer_is_full(void **state)
 {
 	struct kymo_reader_options options = KYMO_READER_OPTIONS_INIT;
 	const struct kymo_event *event;
@@ -332,7 +332,7 @@ int main(void)
 		cmocka_unit_test(reader__sorts_dial9_and_loses_nothing),
 		cmocka_unit_test(reader__never_resolves_an_element_by_another_streams_pool),
 		cmocka_unit_test(reader__merges_sources_by_time),
-		cmocka_unit_test(reader__gives_way_when_the_reorder_buffer_is_full),
+		cmocka_unit_test(reader__returns_all_events_when_the_reorder_buffer_is_full),
 		cmocka_unit_test(reader__refuses_what_is_no_trace_and_bad_options),
 		cmocka_unit_test(reader__survives_each_failing_allocation),
 	};

@@ -32,7 +32,7 @@ static void samples__keep_a_stack_once(void **state)
 	case_finish(&c);
 }
 
-static void put_look(struct read_case *c, uint64_t ns, const uint64_t *frames, size_t frame_count)
+static void put_check(struct read_case *c, uint64_t ns, const uint64_t *frames, size_t frame_count)
 {
 	uint32_t wchan = case_text(c, "futex_wait");
 
@@ -54,23 +54,23 @@ static void put_look(struct read_case *c, uint64_t ns, const uint64_t *frames, s
 	ky_trc_enc_opt_varint(&c->enc, false, 0);
 }
 
-/* Of looks at stuck threads, too, which no row names: before, between and behind the samples'. */
-static void samples__leave_looks_at_stuck_threads_their_stacks(void **state)
+/* Of checks of stuck threads, too, which no row names: before, between and after the samples'. */
+static void samples__leave_checks_of_stuck_threads_their_stacks(void **state)
 {
-	static const uint64_t looks[3][1] = {{0xa1}, {0xa2}, {0xa3}};
+	static const uint64_t checks[3][1] = {{0xa1}, {0xa2}, {0xa3}};
 	const struct ky_samples *samples;
 	struct read_case c;
 	uint32_t late, early;
 
 	(void)state;
 	case_begin(&c);
-	put_look(&c, 900, looks[0], 1);
+	put_check(&c, 900, checks[0], 1);
 	late = CASE_STACK(&c, 0xb2, 1);
 	early = CASE_STACK(&c, 0xb1, 1);
 	case_cpu(&c, 3000, 0, 11, late, 5, 0, 0);
-	put_look(&c, 1000, looks[1], 1);
+	put_check(&c, 1000, checks[1], 1);
 	case_cpu(&c, 2000, 0, 11, early, 5, 0, 0);
-	put_look(&c, 1100, looks[2], 1);
+	put_check(&c, 1100, checks[2], 1);
 	case_open(&c);
 	samples = &c.trace->samples;
 	assert_int_equal(c.trace->stuck_count, 3);
@@ -79,7 +79,7 @@ static void samples__leave_looks_at_stuck_threads_their_stacks(void **state)
 		uint32_t stack = c.trace->stuck[i].stack;
 
 		assert_true(stack < samples->stack_count);
-		assert_int_equal(samples->frames[samples->stacks[stack].first], looks[i][0]);
+		assert_int_equal(samples->frames[samples->stacks[stack].first], checks[i][0]);
 	}
 	assert_int_equal(samples->frames[samples->stacks[row_at(&c, 0)->stack].first], 0xb1);
 	assert_int_equal(samples->frames[samples->stacks[row_at(&c, 1)->stack].first], 0xb2);
@@ -87,7 +87,7 @@ static void samples__leave_looks_at_stuck_threads_their_stacks(void **state)
 }
 
 /* A stack through code at 0x1000, which is unmapped twice, and one beside it. */
-static void samples__tell_a_stack_from_the_same_through_other_code(void **state)
+static void samples__distinguish_equal_stacks_through_other_code(void **state)
 {
 	const struct ky_samples *samples;
 	struct read_case c;
@@ -118,7 +118,7 @@ static void samples__tell_a_stack_from_the_same_through_other_code(void **state)
 	case_finish(&c);
 }
 
-static void samples__cut_a_stack_that_nobody_can_have(void **state)
+static void samples__cut_an_impossible_stack(void **state)
 {
 	static uint64_t frames[KY_STACK_FRAMES_MAX + 100];
 	struct read_case c;
@@ -153,10 +153,10 @@ static void samples__do_not_count_a_time_twice(void **state)
 			KY_OFF_CPU_BY_SWITCHES);
 	case_off_cpu_by(&c, 110 * ms - 1000, 5 * ms - 3000, 12, 0, 0, 1, 4.0,
 			KY_OFF_CPU_BY_SWITCHES);
-	/* Behind the call: preempted, and blocked where no call was told. */
+	/* After the call: preempted, and blocked where no call was recorded. */
 	case_off_cpu_by(&c, 113 * ms, 2 * ms, 11, 0, 0, 4, 4.0, KY_OFF_CPU_BY_SWITCHES);
 	case_off_cpu_by(&c, 116 * ms, 2 * ms, 11, 0, 0, 1, 4.0, KY_OFF_CPU_BY_SWITCHES);
-	/* Beyond the budget calls stand for others like them, which the kernel may tell. */
+	/* Beyond the budget calls stand for others like them, which the kernel may report. */
 	case_off_cpu_by(&c, 120 * ms, ms, 11, 0, 0, 1, 10.0, KY_OFF_CPU_BY_CALL);
 	case_off_cpu_by(&c, 125 * ms, 2 * ms, 11, 0, 0, 1, 4.0, KY_OFF_CPU_BY_SWITCHES);
 	case_off_cpu_by(&c, 126 * ms, ms / 2, 11, 0, 0, 3, 4.0, KY_OFF_CPU_BY_SWITCHES);
@@ -180,8 +180,8 @@ static void check_runnable(const struct ky_stack_row *row, uint64_t least, uint6
 }
 
 /* A call blocked for 6 of its 10 ms, as the kernel's records say; it was ready for 1 to 2 of them,
- * and of 2.5 ms nobody knows. */
-static void samples__call_has_what_the_records_know_of_it(void **state)
+ * and of 2.5 ms nothing is known. */
+static void samples__call_is_split_by_the_kernels_records(void **state)
 {
 	const uint64_t ms = 1000000;
 	struct read_case c;
@@ -192,7 +192,7 @@ static void samples__call_has_what_the_records_know_of_it(void **state)
 	case_off_cpu_split(&c, 106 * ms, 5 * ms, 11, 1, KY_OFF_CPU_BY_SWITCHES, 0, 0);
 	case_off_cpu_split(&c, 109 * ms, 3 * ms, 11, 1, KY_OFF_CPU_BY_SWITCHES, ms, 2 * ms);
 	case_off_cpu_split(&c, 112 * ms, ms, 11, 1, KY_OFF_CPU_BY_SWITCHES, 0, ms / 2);
-	/* Nobody knows anything; it was preempted, whatever else is said; nonsense. */
+	/* Nothing is known; it was preempted, whatever else is said; nonsense. */
 	case_off_cpu_by(&c, 113 * ms, ms, 12, 0, 0, 1, 1.0, KY_OFF_CPU_BY_SWITCHES);
 	case_off_cpu_by(&c, 115 * ms, ms, 12, 0, 0, 4, 1.0, KY_OFF_CPU_BY_SWITCHES);
 	case_off_cpu_split(&c, 117 * ms, ms, 12, 1, KY_OFF_CPU_BY_SWITCHES, UINT64_MAX, 0);
@@ -363,7 +363,7 @@ static void samples__match_frees_with_what_they_free(void **state)
 
 /* The list of the living at the end: what it has is known, however long ago it began, and where
  * samples were lost, what it has not was freed. */
-static void list_the_living(uint64_t lost_count)
+static void list_live_allocations(uint64_t lost_count)
 {
 	struct read_case c;
 	uint32_t stack;
@@ -371,7 +371,7 @@ static void list_the_living(uint64_t lost_count)
 	case_begin(&c);
 	stack = CASE_STACK(&c, 1);
 	case_alloc(&c, 1000 * MS, 64, 0x10, stack, 8.0); /* lives, and is listed */
-	case_alloc(&c, 1100 * MS, 64, 0x20, stack, 8.0); /* its end is not told */
+	case_alloc(&c, 1100 * MS, 64, 0x20, stack, 8.0); /* its end is not recorded */
 	case_alloc(&c, 1200 * MS, 64, 0x30, stack, 8.0);
 	case_free(&c, 1300 * MS, 64, 0x30);
 	if (lost_count)
@@ -394,11 +394,11 @@ static void list_the_living(uint64_t lost_count)
 	case_finish(&c);
 }
 
-static void samples__know_who_lives_at_the_end(void **state)
+static void samples__have_what_is_live_at_the_end(void **state)
 {
 	(void)state;
-	list_the_living(0);
-	list_the_living(3);
+	list_live_allocations(0);
+	list_live_allocations(3);
 }
 
 static void samples__stop_at_the_limit_of_memory(void **state)
@@ -475,18 +475,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples__keep_a_stack_once),
-		cmocka_unit_test(samples__leave_looks_at_stuck_threads_their_stacks),
-		cmocka_unit_test(samples__tell_a_stack_from_the_same_through_other_code),
-		cmocka_unit_test(samples__cut_a_stack_that_nobody_can_have),
+		cmocka_unit_test(samples__leave_checks_of_stuck_threads_their_stacks),
+		cmocka_unit_test(samples__distinguish_equal_stacks_through_other_code),
+		cmocka_unit_test(samples__cut_an_impossible_stack),
 		cmocka_unit_test(samples__do_not_count_a_time_twice),
-		cmocka_unit_test(samples__call_has_what_the_records_know_of_it),
+		cmocka_unit_test(samples__call_is_split_by_the_kernels_records),
 		cmocka_unit_test(samples__call_has_the_waker_of_its_last_record),
 		cmocka_unit_test(samples__belong_to_the_poll_that_was_open),
 		cmocka_unit_test(samples__find_worker_and_poll_by_thread_and_time),
 		cmocka_unit_test(samples__measure_how_long_a_task_waited_at_a_place),
 		cmocka_unit_test(samples__do_not_believe_a_wait_across_a_loss),
 		cmocka_unit_test(samples__match_frees_with_what_they_free),
-		cmocka_unit_test(samples__know_who_lives_at_the_end),
+		cmocka_unit_test(samples__have_what_is_live_at_the_end),
 		cmocka_unit_test(samples__stop_at_the_limit_of_memory),
 		cmocka_unit_test(samples__survive_each_failing_allocation),
 		cmocka_unit_test(samples__of_dial9_find_their_polls),

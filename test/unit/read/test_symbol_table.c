@@ -147,7 +147,7 @@ static void symbol_table__a_module_gives_its_name_and_the_offset_in_its_file(voi
 	ky_symbol_table_close(table);
 }
 
-static void symbol_table__two_modules_at_one_address_are_told_apart_by_time(void **state)
+static void symbol_table__two_modules_at_one_address_are_distinguished_by_time(void **state)
 {
 	struct trace trace;
 	struct ky_symbol_table *table;
@@ -302,7 +302,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(symbol_table__without_anything_an_address_is_a_number),
 		cmocka_unit_test(symbol_table__a_module_gives_its_name_and_the_offset_in_its_file),
-		cmocka_unit_test(symbol_table__two_modules_at_one_address_are_told_apart_by_time),
+		cmocka_unit_test(
+			symbol_table__two_modules_at_one_address_are_distinguished_by_time),
 		cmocka_unit_test(symbol_table__the_traces_own_names_come_first),
 		cmocka_unit_test(symbol_table__entries_with_a_window_hold_in_it),
 		cmocka_unit_test(symbol_table__a_source_is_asked_once_an_address),

@@ -174,7 +174,7 @@ static void trace__torn_at_every_byte_keeps_what_lies_before(void **state)
 	case_finish(&c);
 }
 
-static void trace__goes_on_at_the_next_stream_behind_damage(void **state)
+static void trace__continues_at_the_next_stream_after_damage(void **state)
 {
 	struct read_case c;
 	size_t at, damaged = 0;
@@ -196,7 +196,7 @@ static void trace__goes_on_at_the_next_stream_behind_damage(void **state)
 	assert_int_equal(c.trace->notices[0].offset, at);
 	assert_non_null(strstr(c.trace->notices[0].text, "skipped to the next stream header"));
 	case_shut(&c);
-	/* Whatever byte is hit, the stream behind it is read. */
+	/* Whatever byte is hit, the stream after it is read. */
 	for (at = KY_TRC_HEADER_BYTES; at < c.buf.used; at++) {
 		uint8_t kept = c.buf.bytes[at];
 
@@ -487,7 +487,7 @@ int main(void)
 		cmocka_unit_test(trace__of_dial9_057_has_exactly_its_counts),
 		cmocka_unit_test(trace__of_dial9_2026_has_exactly_its_counts),
 		cmocka_unit_test(trace__torn_at_every_byte_keeps_what_lies_before),
-		cmocka_unit_test(trace__goes_on_at_the_next_stream_behind_damage),
+		cmocka_unit_test(trace__continues_at_the_next_stream_after_damage),
 		cmocka_unit_test(trace__of_several_files_in_any_order_is_one),
 		cmocka_unit_test(trace__keeps_tables_and_the_last_metadata),
 		cmocka_unit_test(trace__is_the_same_in_whole_windows_and_byte_by_byte),

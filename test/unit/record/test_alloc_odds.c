@@ -39,7 +39,7 @@ static void odds__gap_is_an_exponential_quantile(void **state)
 	assert_int_equal(ky_alloc_gap(UINT64_MAX, 1024), 0);
 }
 
-static void odds__gaps_have_the_mean_and_spread_they_should(void **state)
+static void odds__gaps_have_the_mean_and_spread_of_an_exponential(void **state)
 {
 	uint64_t seed = 4711;
 	double sum = 0.0, squares = 0.0;
@@ -62,7 +62,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(odds__weight_is_the_inverse_of_the_chance),
 		cmocka_unit_test(odds__gap_is_an_exponential_quantile),
-		cmocka_unit_test(odds__gaps_have_the_mean_and_spread_they_should),
+		cmocka_unit_test(odds__gaps_have_the_mean_and_spread_of_an_exponential),
 	};
 
 	return cmocka_run_group_tests_name("alloc_odds", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Allocations as they are told: totals, intervals, ends, loss, and whose they are. Addresses are
- * numbers that nobody looks behind. */
+/* Allocations as they are recorded: totals, intervals, ends, loss, and whose they are. Addresses
+ * are numbers, never dereferenced. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/prng.h"
 #include "../../lib/recorder_case.h"
@@ -22,7 +22,7 @@
 #define MEAN (64 * KIB)
 
 static struct test_recorder test;
-static struct ky_sample_ring slots;
+static struct ky_sample_ring cells;
 static struct ky_alloc_head *head;
 
 static void open_allocs(void)
@@ -36,7 +36,7 @@ static void open_allocs(void)
 	area = ky_ring_allocs(ky_engine.ring, NULL);
 	assert_non_null(area);
 	head = (struct ky_alloc_head *)(void *)area;
-	slots = ky_engine.ring->alloc_samples;
+	cells = ky_engine.ring->alloc_samples;
 	memset(kymo_alloc_filter, 0, sizeof(kymo_alloc_filter));
 	ky_alloc_seed(4711);
 }
@@ -57,15 +57,15 @@ static int teardown(void **state)
 
 static uint32_t reported(void)
 {
-	return (uint32_t)(atomic_load(&slots.head->claim_index) >> KY_SAMPLE_CLAIM_BITS);
+	return (uint32_t)(atomic_load(&cells.head->claim_index) >> KY_SAMPLE_CLAIM_BITS);
 }
 
-/* Sample `number`, which has one slot: nobody has made tables. */
-static const struct ky_sample_slot *slot_of(uint32_t number)
+/* Sample `number`, which has one cell: there are no unwind tables. */
+static const struct ky_sample_cell *cell_of(uint32_t number)
 {
-	return (const struct ky_sample_slot *)(const void *)(slots.slots +
-							     (size_t)(number % slots.slot_count) *
-								     KY_SAMPLE_SLOT_BYTES);
+	return (const struct ky_sample_cell *)(const void *)(cells.cells +
+							     (size_t)(number % cells.cell_count) *
+								     KY_SAMPLE_CELL_BYTES);
 }
 
 static const void *address_of(uint64_t number)
@@ -75,7 +75,7 @@ static const void *address_of(uint64_t number)
 
 static uint64_t bytes_lost(void)
 {
-	return atomic_load(&slots.head->lost_count);
+	return atomic_load(&cells.head->lost_count);
 }
 
 static uint64_t live_count(void)
@@ -83,8 +83,8 @@ static uint64_t live_count(void)
 	return atomic_load(&head->kept_count) - atomic_load(&head->ended_count);
 }
 
-/* Allocates until one is told; returns its number. */
-static uint64_t allocate_told(uint64_t number, size_t bytes)
+/* Allocates until one is recorded; returns its number. */
+static uint64_t allocate_recorded(uint64_t number, size_t bytes)
 {
 	uint32_t before = reported();
 
@@ -94,7 +94,7 @@ static uint64_t allocate_told(uint64_t number, size_t bytes)
 			return number;
 		kymo_free(address_of(number));
 	}
-	fail_msg("nothing was told");
+	fail_msg("nothing was recorded");
 	return 0;
 }
 
@@ -135,16 +135,16 @@ static void alloc__interval_covers_the_truth_in_1000_runs(void **state)
 			else
 				truth_live += (double)bytes;
 		}
-		assert_true(reported() - from < slots.slot_count);
+		assert_true(reported() - from < cells.cell_count);
 		for (; from != reported(); from++) {
-			const struct ky_sample_slot *slot = slot_of(from);
-			double weight = (double)slot->weight / ONE;
+			const struct ky_sample_cell *cell = cell_of(from);
+			double weight = (double)cell->weight / ONE;
 
-			if (slot->kind != KY_SAMPLE_ALLOC)
+			if (cell->kind != KY_SAMPLE_ALLOC)
 				continue;
-			ky_total_add(&all, weight, (double)slot->value);
-			if ((slot->more - 0x100000) / 32 % 3 == 0)
-				ky_total_add(&live, weight, (double)slot->value);
+			ky_total_add(&all, weight, (double)cell->value);
+			if ((cell->more - 0x100000) / 32 % 3 == 0)
+				ky_total_add(&live, weight, (double)cell->value);
 		}
 		ky_total_interval(&all, &low, &high);
 		covered += low <= truth && truth <= high;
@@ -164,24 +164,24 @@ static void alloc__interval_covers_the_truth_in_1000_runs(void **state)
 	assert_int_equal(bytes_lost(), 0);
 }
 
-/* What is larger than many means is always told, and stands for itself. */
-static void alloc__large_one_stands_for_itself(void **state)
+/* What is larger than many means is always recorded, with weight 1. */
+static void alloc__large_allocation_is_recorded_with_weight_one(void **state)
 {
 	(void)state;
 	kymo_alloc(address_of(1), 100 * MEAN);
 	assert_int_equal(reported(), 1);
-	assert_int_equal(slot_of(0)->kind, KY_SAMPLE_ALLOC);
-	assert_true(slot_of(0)->weight == UINT64_C(1) << 32);
-	assert_true(slot_of(0)->value == 100 * MEAN);
-	assert_true(slot_of(0)->more == (uintptr_t)address_of(1));
-	assert_int_equal(slot_of(0)->tid, syscall(SYS_gettid));
+	assert_int_equal(cell_of(0)->kind, KY_SAMPLE_ALLOC);
+	assert_true(cell_of(0)->weight == UINT64_C(1) << 32);
+	assert_true(cell_of(0)->value == 100 * MEAN);
+	assert_true(cell_of(0)->more == (uintptr_t)address_of(1));
+	assert_int_equal(cell_of(0)->tid, syscall(SYS_gettid));
 }
 
 /* ---- ends ---- */
 
-static void alloc__end_says_what_began_and_when(void **state)
+static void alloc__free_names_its_allocation_and_its_time(void **state)
 {
-	uint64_t at = allocate_told(5, 100);
+	uint64_t at = allocate_recorded(5, 100);
 	uint32_t number = reported() - 1;
 
 	(void)state;
@@ -190,11 +190,11 @@ static void alloc__end_says_what_began_and_when(void **state)
 	assert_int_equal(reported(), number + 1);
 	kymo_free(address_of(at));
 	assert_int_equal(reported(), number + 2);
-	assert_int_equal(slot_of(number + 1)->kind, KY_SAMPLE_FREE);
-	assert_true(slot_of(number + 1)->more == (uintptr_t)address_of(at));
-	assert_true(slot_of(number + 1)->other == slot_of(number)->stamp);
-	assert_int_equal(slot_of(number + 1)->value, 100);
-	assert_true(slot_of(number + 1)->stamp >= slot_of(number)->stamp);
+	assert_int_equal(cell_of(number + 1)->kind, KY_SAMPLE_FREE);
+	assert_true(cell_of(number + 1)->more == (uintptr_t)address_of(at));
+	assert_true(cell_of(number + 1)->other == cell_of(number)->stamp);
+	assert_int_equal(cell_of(number + 1)->value, 100);
+	assert_true(cell_of(number + 1)->stamp >= cell_of(number)->stamp);
 	assert_false(kymo_alloc_is_known(address_of(at)));
 	kymo_free(address_of(at)); /* twice: the host's mistake */
 	assert_int_equal(reported(), number + 2);
@@ -209,7 +209,7 @@ static void *free_all(void *ctx)
 	return NULL;
 }
 
-static void alloc__other_threads_free_what_was_told(void **state)
+static void alloc__other_threads_free_recorded_allocations(void **state)
 {
 	uint64_t count = 300;
 
@@ -219,14 +219,14 @@ static void alloc__other_threads_free_what_was_told(void **state)
 	assert_in_range(live_count(), 290, 300);
 	test_in_thread(free_all, &count);
 	assert_int_equal(live_count(), 0);
-	assert_true(slot_of(reported() - 1)->tid != (uint32_t)syscall(SYS_gettid));
-	/* Under a filter nobody asks the kernel for a number. */
-	assert_true(slot_of(reported() - 1)->tid != 0 || prctl(PR_GET_SECCOMP) != 0);
+	assert_true(cell_of(reported() - 1)->tid != (uint32_t)syscall(SYS_gettid));
+	/* Under a filter the recorder does not ask the kernel for a number. */
+	assert_true(cell_of(reported() - 1)->tid != 0 || prctl(PR_GET_SECCOMP) != 0);
 }
 
-static void alloc__failed_realloc_goes_on_living(void **state)
+static void alloc__failed_realloc_stays_live(void **state)
 {
-	uint64_t at = allocate_told(9, 200);
+	uint64_t at = allocate_recorded(9, 200);
 	struct kymo_alloc_taken taken;
 	uint32_t count = reported();
 
@@ -241,8 +241,8 @@ static void alloc__failed_realloc_goes_on_living(void **state)
 	assert_int_equal(reported(), count + 1);
 }
 
-/* Freed by code that nobody sees, and given out again: the older one is over. */
-static void alloc__address_given_out_again_is_kept_once(void **state)
+/* Freed by code that is not recorded, and allocated again: the older one is over. */
+static void alloc__reused_address_is_kept_once(void **state)
 {
 	uint64_t at = 77;
 
@@ -276,9 +276,9 @@ static void alloc__beyond_the_table_is_counted_as_lost(void **state)
 
 /* ---- who may ---- */
 
-static void alloc__shut_gate_tells_ends_alone(void **state)
+static void alloc__closed_gate_records_only_frees(void **state)
 {
-	uint64_t at = allocate_told(3, 64 * MEAN);
+	uint64_t at = allocate_recorded(3, 64 * MEAN);
 	uint32_t count = reported();
 
 	(void)state;
@@ -308,7 +308,7 @@ static void alloc__opened_gate_is_seen_within_16_kib(void **state)
 	assert_int_not_equal(reported(), 0);
 }
 
-static void alloc__another_interval_counts_from_now_on(void **state)
+static void alloc__changed_interval_applies_to_later_allocations(void **state)
 {
 	const uint64_t small = 4 * KIB;
 	double weight;
@@ -316,14 +316,14 @@ static void alloc__another_interval_counts_from_now_on(void **state)
 	(void)state;
 	kymo_alloc(address_of(1), 64 * MEAN);
 	atomic_store(&ky_engine.ring->control->settings.alloc_bytes, small);
-	allocate_told(2, 64 * MEAN); /* with the old one, or the new one */
-	allocate_told(3, 100);
-	weight = (double)slot_of(reported() - 1)->weight / ONE;
+	allocate_recorded(2, 64 * MEAN); /* with the old one, or the new one */
+	allocate_recorded(3, 100);
+	weight = (double)cell_of(reported() - 1)->weight / ONE;
 	assert_true(weight > 41.0 && weight < 42.0); /* 4,096 / 100, and a half */
 	assert_true(atomic_load(&head->mean_bytes) == small);
 }
 
-static void alloc__failed_allocation_is_not_told(void **state)
+static void alloc__failed_allocation_is_not_recorded(void **state)
 {
 	(void)state;
 	errno = 4321;
@@ -334,7 +334,7 @@ static void alloc__failed_allocation_is_not_told(void **state)
 	kymo_alloc(address_of(1), 64 * MEAN);
 	assert_int_equal(reported(), 1);
 	assert_int_equal(errno, 4321);
-	/* What no allocator has: the count goes on. */
+	/* What no allocator has: the count continues. */
 	kymo_alloc(NULL, SIZE_MAX);
 	kymo_alloc(NULL, SIZE_MAX / 2 + 1);
 	kymo_alloc(address_of(2), 64 * MEAN);
@@ -343,7 +343,7 @@ static void alloc__failed_allocation_is_not_told(void **state)
 
 static void alloc__child_leaves_the_parents_table_alone(void **state)
 {
-	uint64_t at = allocate_told(3, 64 * MEAN);
+	uint64_t at = allocate_recorded(3, 64 * MEAN);
 	uint32_t count = reported();
 	int status;
 	pid_t child = fork();
@@ -362,9 +362,9 @@ static void alloc__child_leaves_the_parents_table_alone(void **state)
 	assert_int_equal(reported(), count + 1);
 }
 
-static void alloc__next_recording_knows_nothing_of_the_last(void **state)
+static void alloc__next_recording_starts_empty(void **state)
 {
-	uint64_t at = allocate_told(3, 64 * MEAN);
+	uint64_t at = allocate_recorded(3, 64 * MEAN);
 
 	(void)state;
 	test_recorder_close(&test);
@@ -374,7 +374,7 @@ static void alloc__next_recording_knows_nothing_of_the_last(void **state)
 	kymo_poll_begin(7, 0, 0);
 	kymo_recorder_gates(KYMO_GATE_ALLOC, 0);
 	kymo_alloc(address_of(5000), 1000 * MEAN); /* far from the other */
-	slots = ky_engine.ring->alloc_samples;
+	cells = ky_engine.ring->alloc_samples;
 	assert_int_equal(reported(), 1);
 	assert_false(kymo_alloc_is_known(address_of(at)));
 	kymo_free(address_of(at));
@@ -389,18 +389,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(alloc__interval_covers_the_truth_in_1000_runs),
-		CASE(alloc__large_one_stands_for_itself),
-		CASE(alloc__end_says_what_began_and_when),
-		CASE(alloc__other_threads_free_what_was_told),
-		CASE(alloc__failed_realloc_goes_on_living),
-		CASE(alloc__address_given_out_again_is_kept_once),
+		CASE(alloc__large_allocation_is_recorded_with_weight_one),
+		CASE(alloc__free_names_its_allocation_and_its_time),
+		CASE(alloc__other_threads_free_recorded_allocations),
+		CASE(alloc__failed_realloc_stays_live),
+		CASE(alloc__reused_address_is_kept_once),
 		CASE(alloc__beyond_the_table_is_counted_as_lost),
-		CASE(alloc__shut_gate_tells_ends_alone),
+		CASE(alloc__closed_gate_records_only_frees),
 		CASE(alloc__opened_gate_is_seen_within_16_kib),
-		CASE(alloc__another_interval_counts_from_now_on),
-		CASE(alloc__failed_allocation_is_not_told),
+		CASE(alloc__changed_interval_applies_to_later_allocations),
+		CASE(alloc__failed_allocation_is_not_recorded),
 		CASE(alloc__child_leaves_the_parents_table_alone),
-		CASE(alloc__next_recording_knows_nothing_of_the_last),
+		CASE(alloc__next_recording_starts_empty),
 	};
 
 	return cmocka_run_group_tests_name("alloc_table", tests, NULL, NULL);

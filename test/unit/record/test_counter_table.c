@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Counters: what the ring says is what the process counted, whoever asks and whenever it starts. */
+/* Counters: the ring has what the process counted, whenever it starts. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
 
@@ -95,7 +95,7 @@ static void register__while_recording_shows_name_and_flag(void **state)
 }
 
 /* Each stretch of time keeps the last of its values, with that one's moment. */
-static void samples__tell_what_it_was(void **state)
+static void samples__keep_the_last_value_of_each_interval(void **state)
 {
 	const struct ky_ring_side *side;
 	struct test_recorder test;
@@ -104,7 +104,7 @@ static void samples__tell_what_it_was(void **state)
 
 	(void)state;
 	test_recorder_open(&test, 0, KYMO_RECORDER_EAGER);
-	/* The beginning of a stretch, and from here on the clock goes by looks. */
+	/* The beginning of a stretch, and from here on each reading moves the clock. */
 	test_ticks_steps = (kymo_arch_ticks(&high) / long_stretch + 1) * long_stretch;
 	jobs = kymo_counter_register("jobs", 0);
 	kymo_counter_set(jobs, 10);
@@ -213,7 +213,7 @@ int main(void)
 		cmocka_unit_test(register__equal_names_give_equal_ids),
 		cmocka_unit_test(value__is_kept_before_during_and_after_a_ring),
 		cmocka_unit_test(register__while_recording_shows_name_and_flag),
-		cmocka_unit_test(samples__tell_what_it_was),
+		cmocka_unit_test(samples__keep_the_last_value_of_each_interval),
 		cmocka_unit_test(add__from_many_threads_while_the_ring_starts),
 		cmocka_unit_test(fork__child_counts_for_itself),
 		cmocka_unit_test(register__full_table_is_counted),

@@ -117,7 +117,7 @@ static void intern__overflow_is_refused_and_counted(void **state)
 	test_recorder_close(&test);
 }
 
-static void intern__nothing_open_gives_zero(void **state)
+static void intern__without_a_recorder_gives_zero(void **state)
 {
 	(void)state;
 	assert_int_equal(kymo_string_intern("x", 1), 0);
@@ -129,7 +129,7 @@ static void intern__nothing_open_gives_zero(void **state)
 	assert_int_equal(kymo_control.gates, 0);
 }
 
-static void metadata__keys_of_ours_are_refused(void **state)
+static void metadata__reserved_empty_and_long_texts_are_refused(void **state)
 {
 	struct test_recorder test;
 	char text[2000];
@@ -209,8 +209,8 @@ int main(void)
 		cmocka_unit_test(intern__before_the_ring_exists_is_kept_for_it),
 		cmocka_unit_test(intern__long_texts_are_cut_between_characters),
 		cmocka_unit_test(intern__overflow_is_refused_and_counted),
-		cmocka_unit_test(intern__nothing_open_gives_zero),
-		cmocka_unit_test(metadata__keys_of_ours_are_refused),
+		cmocka_unit_test(intern__without_a_recorder_gives_zero),
+		cmocka_unit_test(metadata__reserved_empty_and_long_texts_are_refused),
 		cmocka_unit_test(metadata__the_last_value_of_a_key_stands_last),
 		cmocka_unit_test(modules__cover_this_very_code),
 	};

@@ -95,7 +95,7 @@ static void emit_pair(void)
 	kymo_poll_end(0);
 }
 
-static void signal__inside_an_event_is_dropped_and_told(void **state)
+static void signal__inside_an_event_is_dropped_and_counted(void **state)
 {
 	struct test_recorder test;
 	const struct test_record *at;
@@ -120,7 +120,7 @@ static void signal__inside_an_event_is_dropped_and_told(void **state)
 	test_recorder_close(&test);
 }
 
-static void signal__inside_a_switch_is_dropped_and_told(void **state)
+static void signal__inside_a_sub_buffer_switch_is_dropped_and_counted(void **state)
 {
 	struct test_recorder test;
 	uint64_t reported = 0;
@@ -178,18 +178,18 @@ static void signal__inside_a_first_event_does_not_register_twice(void **state)
 	test_recorder_close(&test);
 }
 
-static struct test_recorder looked_at;
+static struct test_recorder observed;
 static size_t bad_seen, open_seen;
 
-static void look(void)
+static void read_whole(void)
 {
-	test_recorder_read(&looked_at);
-	bad_seen += looked_at.ring.bad_count;
-	open_seen += looked_at.ring.slot_states[KY_SLOT_OPEN];
+	test_recorder_read(&observed);
+	bad_seen += observed.ring.bad_count;
+	open_seen += observed.ring.slot_states[KY_SLOT_OPEN];
 }
 
 /* A reader at every step of a switch finds only whole records and the open polls somewhere. */
-static void reader__between_the_steps_of_a_switch_sees_whole_slots(void **state)
+static void reader__between_the_steps_of_a_switch_sees_whole_sub_buffers(void **state)
 {
 	static const char *const points[] = {"slot.before_claim", "slot.filling", "slot.two_open",
 					     "slow.before_publish"};
@@ -197,17 +197,17 @@ static void reader__between_the_steps_of_a_switch_sees_whole_slots(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
-		test_recorder_open(&looked_at, 0, 0);
-		for (int k = 0; k < 9000; k++) /* once round: the slots hold old records */
+		test_recorder_open(&observed, 0, 0);
+		for (int k = 0; k < 9000; k++) /* once round: the sub-buffers hold old records */
 			kymo_mark(1);
 		bad_seen = open_seen = 0;
-		step_in(points[i], look);
+		step_in(points[i], read_whole);
 		for (int k = 0; k < 600 && stop_at; k++)
 			kymo_mark(2);
 		assert_null(stop_at);
 		assert_int_equal(bad_seen, 0);
 		assert_int_equal(open_seen, expected_open[i]);
-		test_recorder_close(&looked_at);
+		test_recorder_close(&observed);
 	}
 }
 
@@ -216,8 +216,8 @@ static void take_over(void)
 	test_in_thread(first_event, NULL);
 }
 
-/* Another thread takes the very slot between our look and our claim. */
-static void claim__lost_race_takes_the_next_slot(void **state)
+/* Another thread takes the very sub-buffer between the search and the claim. */
+static void claim__lost_race_takes_the_next_sub_buffer(void **state)
 {
 	struct test_recorder test;
 
@@ -240,11 +240,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(epoch__change_writes_the_full_stamp),
 		cmocka_unit_test(epoch__eight_hours_stay_exact),
-		cmocka_unit_test(signal__inside_an_event_is_dropped_and_told),
-		cmocka_unit_test(signal__inside_a_switch_is_dropped_and_told),
+		cmocka_unit_test(signal__inside_an_event_is_dropped_and_counted),
+		cmocka_unit_test(signal__inside_a_sub_buffer_switch_is_dropped_and_counted),
 		cmocka_unit_test(signal__inside_a_first_event_does_not_register_twice),
-		cmocka_unit_test(reader__between_the_steps_of_a_switch_sees_whole_slots),
-		cmocka_unit_test(claim__lost_race_takes_the_next_slot),
+		cmocka_unit_test(reader__between_the_steps_of_a_switch_sees_whole_sub_buffers),
+		cmocka_unit_test(claim__lost_race_takes_the_next_sub_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

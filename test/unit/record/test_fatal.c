@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Fatal signals in real processes: how each ends, and what its ring says afterwards. Every case is
- * a child that dies; the parent looks at its status and at the file it left. */
+ * a child that dies; the parent reads its status and the file it left. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
 #include "../../lib/under_valgrind.h"
@@ -419,7 +419,7 @@ static void crash__abort_and_raised_signals_keep_their_status(void **state)
 	forget_witness();
 }
 
-static void chain__earlier_handler_runs_with_what_the_kernel_said(void **state)
+static void chain__earlier_handler_gets_the_kernels_arguments(void **state)
 {
 	(void)state;
 	run(handle_by_exit, touch_nowhere);
@@ -441,7 +441,7 @@ static void chain__handler_that_gives_up_ends_by_the_signal(void **state)
 	forget_witness();
 }
 
-static void chain__handler_for_one_time_runs_one_time(void **state)
+static void chain__one_shot_handler_runs_once(void **state)
 {
 	(void)state;
 	run(handle_once, touch_nowhere);
@@ -504,7 +504,7 @@ static void chain__crash_in_the_earlier_handler_keeps_the_first_record(void **st
 {
 	(void)state;
 #if defined(__SANITIZE_THREAD__)
-	print_message("# the thread sanitizer does not bear a crash inside a handler\n");
+	print_message("# the thread sanitizer does not survive a crash inside a handler\n");
 	skip();
 #endif
 	run(handle_by_crashing, touch_nowhere);
@@ -603,7 +603,7 @@ static void *keep_own(void *ctx)
 	return NULL;
 }
 
-static void guard__stack_goes_with_its_thread_and_never_replaces_another(void **state)
+static void guard__stack_is_freed_with_its_thread_and_never_replaces_another(void **state)
 {
 	unsigned char in_core;
 	void *stack = NULL;
@@ -625,9 +625,9 @@ int main(void)
 		cmocka_unit_test(crash__stack_overflow_in_a_thread_is_recorded),
 		cmocka_unit_test(crash__stack_overflow_in_main_is_recorded),
 		cmocka_unit_test(crash__abort_and_raised_signals_keep_their_status),
-		cmocka_unit_test(chain__earlier_handler_runs_with_what_the_kernel_said),
+		cmocka_unit_test(chain__earlier_handler_gets_the_kernels_arguments),
 		cmocka_unit_test(chain__handler_that_gives_up_ends_by_the_signal),
-		cmocka_unit_test(chain__handler_for_one_time_runs_one_time),
+		cmocka_unit_test(chain__one_shot_handler_runs_once),
 		cmocka_unit_test(chain__repaired_fault_is_no_crash),
 		cmocka_unit_test(chain__handler_may_jump_out),
 		cmocka_unit_test(chain__ignored_signals_are_ignored_but_faults_are_not),
@@ -635,7 +635,7 @@ int main(void)
 		cmocka_unit_test(chain__crash_in_the_earlier_handler_keeps_the_first_record),
 		cmocka_unit_test(crash__of_many_threads_at_once_gives_one_whole_record),
 		cmocka_unit_test(crash__of_a_forked_child_is_not_the_parents),
-		cmocka_unit_test(guard__stack_goes_with_its_thread_and_never_replaces_another),
+		cmocka_unit_test(guard__stack_is_freed_with_its_thread_and_never_replaces_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

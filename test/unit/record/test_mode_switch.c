@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* From flight to a stream and back: every event is told once, or its loss is. */
+/* From flight to a stream and back: every event is written once, or counted as lost. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/trace_tally.h"
 
@@ -99,7 +99,7 @@ static void fly_until_sealed(void)
 		sched_yield();
 }
 
-static void stream__taken_up_again_tells_each_event_once(void **state)
+static void stream__resumed_writes_each_event_once(void **state)
 {
 	(void)state;
 	open_ring(0);
@@ -116,7 +116,7 @@ static void stream__taken_up_again_tells_each_event_once(void **state)
 	assert_int_equal(reported.lost, 0);
 }
 
-static void flight__behind_a_stream_is_not_written_at_the_end(void **state)
+static void flight__after_a_stream_is_not_written_at_the_end(void **state)
 {
 	(void)state;
 	open_ring(0);
@@ -130,12 +130,12 @@ static void flight__behind_a_stream_is_not_written_at_the_end(void **state)
 }
 
 /* A poll is two records; those that the recorder writes for itself are few. */
-static void assert_all_told(uint64_t polls)
+static void assert_all_counted(uint64_t polls)
 {
 	assert_in_range(reported.polls + reported.ends + reported.lost, 2 * polls, 2 * polls + 100);
 }
 
-static void stream__tells_what_the_ring_overwrote_in_flight(void **state)
+static void stream__counts_what_the_ring_overwrote_in_flight(void **state)
 {
 	(void)state;
 	open_ring(128u << 10);
@@ -148,10 +148,10 @@ static void stream__tells_what_the_ring_overwrote_in_flight(void **state)
 	}
 	close_and_read();
 	assert_in_range(reported.polls, 101, 20000);
-	assert_all_told(100100);
+	assert_all_counted(100100);
 }
 
-static void stream__behind_a_flight_tells_what_went_before(void **state)
+static void stream__after_a_flight_counts_overwritten_events(void **state)
 {
 	(void)state;
 	open_ring(128u << 10);
@@ -159,12 +159,12 @@ static void stream__behind_a_flight_tells_what_went_before(void **state)
 	stream_until_written();
 	close_and_read();
 	assert_in_range(reported.polls, 1, 20000);
-	assert_all_told(50000);
+	assert_all_counted(50000);
 }
 
-/* The poll is open all the time. Behind the gap it is in the list of open polls, or, where the
- * segment has begun before, told once with its true start. */
-static void stream__tells_a_poll_that_is_open_over_a_flight(void **state)
+/* The poll is open all the time. After the loss it is in the list of open polls, or, where the
+ * segment has begun before, written once with its true start. */
+static void stream__has_a_poll_that_is_open_during_a_flight(void **state)
 {
 	(void)state;
 	open_ring(128u << 10);
@@ -181,7 +181,7 @@ static void stream__tells_a_poll_that_is_open_over_a_flight(void **state)
 	assert_int_equal(reported.ends, 101);
 }
 
-/* A `kymo set` is in the middle of several, or died there: nobody may take them for whole. */
+/* A `kymo set` is in the middle of several, or died there: no reader may take them for whole. */
 static void mode__leaves_half_written_settings_half_written(void **state)
 {
 	struct ky_ring_settings *words;
@@ -205,11 +205,11 @@ static void mode__leaves_half_written_settings_half_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(stream__taken_up_again_tells_each_event_once),
-		CASE(flight__behind_a_stream_is_not_written_at_the_end),
-		CASE(stream__tells_what_the_ring_overwrote_in_flight),
-		CASE(stream__behind_a_flight_tells_what_went_before),
-		CASE(stream__tells_a_poll_that_is_open_over_a_flight),
+		CASE(stream__resumed_writes_each_event_once),
+		CASE(flight__after_a_stream_is_not_written_at_the_end),
+		CASE(stream__counts_what_the_ring_overwrote_in_flight),
+		CASE(stream__after_a_flight_counts_overwritten_events),
+		CASE(stream__has_a_poll_that_is_open_during_a_flight),
 		CASE(mode__leaves_half_written_settings_half_written),
 	};
 

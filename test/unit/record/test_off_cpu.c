@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Blocking calls as they are told: which, with what weight, and into which ring. */
+/* Blocking calls as they are recorded: which, with what weight, and into which ring. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
 
 #include <base/testpoint.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <kymo/off_cpu.h>
 #include <linux/seccomp.h>
@@ -11,11 +12,12 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <wire/call_facts.h>
 
 #define MS UINT64_C(1000000)
 
 static struct test_recorder test;
-static struct ky_sample_ring slots;
+static struct ky_sample_ring cells;
 static uint64_t hz;
 static void (*while_making)(void);
 
@@ -36,7 +38,7 @@ static int setup(void **state)
 	kymo_poll_begin(7, 0, 0); /* this thread has a state */
 	hz = ky_engine.ring->clock.is_os ? UINT64_C(1000000000) :
 					   ky_engine.ring->clock.ticks_per_second;
-	assert_true(ky_ring_samples(ky_engine.ring, KY_SAMPLES_OFF_CPU, &slots));
+	assert_true(ky_ring_samples(ky_engine.ring, KY_SAMPLES_OFF_CPU, &cells));
 	return 0;
 }
 
@@ -49,15 +51,15 @@ static int teardown(void **state)
 
 static uint32_t reported(void)
 {
-	return (uint32_t)(atomic_load(&slots.head->claim_index) >> KY_SAMPLE_CLAIM_BITS);
+	return (uint32_t)(atomic_load(&cells.head->claim_index) >> KY_SAMPLE_CLAIM_BITS);
 }
 
-/* Sample `number`, which has one slot: nobody has made tables. */
-static const struct ky_sample_slot *slot_of(uint32_t number)
+/* Sample `number`, which has one cell: there are no unwind tables. */
+static const struct ky_sample_cell *cell_of(uint32_t number)
 {
-	return (const struct ky_sample_slot *)(const void *)(slots.slots +
-							     (size_t)(number % slots.slot_count) *
-								     KY_SAMPLE_SLOT_BYTES);
+	return (const struct ky_sample_cell *)(const void *)(cells.cells +
+							     (size_t)(number % cells.cell_count) *
+								     KY_SAMPLE_CELL_BYTES);
 }
 
 static struct kymo_off_cpu interval(uint64_t begin_ns, uint64_t ns)
@@ -65,33 +67,35 @@ static struct kymo_off_cpu interval(uint64_t begin_ns, uint64_t ns)
 	struct kymo_off_cpu wait = {.begin_ticks = begin_ns * (hz / 1000) / 1000000,
 				    .reason = KYMO_OFF_CPU_FUTEX,
 				    .syscall = SYS_futex,
-				    .descriptor = -1};
+				    .descriptor = -1,
+				    .flags = KYMO_OFF_CPU_BY_MODE,
+				    .bytes = -1};
 
 	wait.end_ticks = wait.begin_ticks + ns * (hz / 1000) / 1000000;
 	KYMO_STACK_HERE(&wait.from);
 	return wait;
 }
 
-static void off_cpu__sample_says_how_long_and_why(void **state)
+static void off_cpu__sample_has_duration_and_reason(void **state)
 {
 	struct kymo_off_cpu wait = interval(1000 * MS, 5 * MS);
-	const struct ky_sample_slot *slot;
+	const struct ky_sample_cell *cell;
 
 	(void)state;
 	assert_true(kymo_off_cpu_ticks_min() >= hz / 10000 - 1);
 	assert_true(kymo_off_cpu_ticks_min() <= hz / 10000 + 1);
 	assert_true(kymo_off_cpu_emit(&wait));
 	assert_int_equal(reported(), 1);
-	slot = slot_of(0);
-	assert_int_equal(slot->kind, KY_SAMPLE_OFF_CPU);
-	assert_int_equal(slot->tid, syscall(SYS_gettid));
-	assert_in_range(slot->value, 4990000, 5010000);
-	assert_true(slot->stamp == wait.end_ticks);
-	assert_int_equal(slot->more, KY_OFF_CPU_FUTEX);
-	assert_int_equal(slot->syscall, SYS_futex);
-	assert_true(slot->weight == UINT64_C(1) << 32);
-	assert_true(slot->flags & KY_SAMPLE_TRUNCATED);
-	assert_int_equal(atomic_load(&slots.head->source), 1u << KY_SOURCE_CALLS);
+	cell = cell_of(0);
+	assert_int_equal(cell->kind, KY_SAMPLE_OFF_CPU);
+	assert_int_equal(cell->tid, syscall(SYS_gettid));
+	assert_in_range(cell->value, 4990000, 5010000);
+	assert_true(cell->stamp == wait.end_ticks);
+	assert_int_equal(cell->more & 0xff, KY_OFF_CPU_FUTEX);
+	assert_int_equal(cell->syscall, SYS_futex);
+	assert_true(cell->weight == UINT64_C(1) << 32);
+	assert_true(cell->flags & KY_SAMPLE_TRUNCATED);
+	assert_int_equal(atomic_load(&cells.head->source), 1u << KY_SOURCE_CALLS);
 }
 
 static void report_one(void)
@@ -102,15 +106,15 @@ static void report_one(void)
 }
 
 /* As when the first calls of two threads end at once, or a handler interrupts the first. */
-static void off_cpu__call_that_ends_while_slots_are_made_has_its_sample(void **state)
+static void off_cpu__call_that_ends_while_cells_are_made_has_its_sample(void **state)
 {
 	(void)state;
 	while_making = report_one;
 	report_one();
 	assert_null(while_making);
 	assert_int_equal(reported(), 2);
-	assert_int_equal(slot_of(0)->syscall, SYS_futex);
-	assert_int_equal(slot_of(1)->syscall, SYS_futex);
+	assert_int_equal(cell_of(0)->syscall, SYS_futex);
+	assert_int_equal(cell_of(1)->syscall, SYS_futex);
 }
 
 static void *tell_many(void *ctx)
@@ -131,20 +135,20 @@ static void *tell_many(void *ctx)
 	/* One in ten; five standard deviations of 30. */
 	assert_in_range(kept, 850, 1150);
 	for (uint32_t i = KYMO_OFF_CPU_BUDGET_MAX; i < reported(); i++)
-		stands_for += slot_of(i)->weight >> 20;
+		stands_for += cell_of(i)->weight >> 20;
 	assert_in_range(stands_for >> 12, 8500, 11500);
-	/* What is long enough is always told, and stands for itself. */
+	/* What is long enough is always recorded, with weight 1. */
 	for (uint32_t i = 0; i < 100; i++)
 		assert_true(kymo_off_cpu_emit(&sure));
 	assert_int_equal(reported(), KYMO_OFF_CPU_BUDGET_MAX + kept + 100);
-	assert_true(slot_of(reported() - 1)->weight == UINT64_C(1) << 32);
+	assert_true(cell_of(reported() - 1)->weight == UINT64_C(1) << 32);
 	/* A second later there is budget for a hundred. */
 	wait = interval(2001 * MS, MS);
 	kept = reported();
 	for (uint32_t i = 0; i < 99; i++) {
 		assert_true(kymo_off_cpu_emit(&wait));
 		assert_int_equal(reported(), kept + i + 1);
-		assert_true(slot_of(kept + i)->weight == UINT64_C(1) << 32);
+		assert_true(cell_of(kept + i)->weight == UINT64_C(1) << 32);
 	}
 	kymo_poll_end(0);
 	return NULL;
@@ -156,7 +160,7 @@ static void off_cpu__over_budget_is_drawn_by_length_and_weighted(void **state)
 	test_in_thread(tell_many, NULL);
 }
 
-static void off_cpu__descriptor_that_never_blocks_tells_nothing(void **state)
+static void off_cpu__nonblocking_descriptor_gives_no_sample(void **state)
 {
 	struct kymo_off_cpu wait = interval(1000 * MS, MS);
 	int patient[2], impatient[2];
@@ -179,7 +183,7 @@ static void off_cpu__descriptor_that_never_blocks_tells_nothing(void **state)
 	}
 }
 
-static void off_cpu__next_recording_has_slots_of_its_own(void **state)
+static void off_cpu__next_recording_has_its_own_cells(void **state)
 {
 	struct kymo_off_cpu wait = interval(1000 * MS, MS);
 
@@ -195,7 +199,7 @@ static void off_cpu__next_recording_has_slots_of_its_own(void **state)
 }
 
 /* Most containers start their programs under a filter. */
-static void off_cpu__process_under_a_filter_tells_which_call_it_was(void **state)
+static void off_cpu__process_under_a_filter_records_its_system_call(void **state)
 {
 	struct kymo_off_cpu wait = interval(1000 * MS, MS);
 	int impatient = eventfd(0, EFD_NONBLOCK);
@@ -205,7 +209,7 @@ static void off_cpu__process_under_a_filter_tells_which_call_it_was(void **state
 	ky_engine.confinement = SECCOMP_MODE_FILTER;
 	assert_true(kymo_off_cpu_emit(&wait));
 	assert_int_equal(reported(), 1);
-	assert_int_equal(slot_of(0)->syscall, SYS_futex);
+	assert_int_equal(cell_of(0)->syscall, SYS_futex);
 	wait.descriptor = impatient;
 	assert_true(kymo_off_cpu_emit(&wait));
 	assert_int_equal(reported(), 1);
@@ -214,7 +218,7 @@ static void off_cpu__process_under_a_filter_tells_which_call_it_was(void **state
 }
 
 /* The filter that the program gave itself may kill for asking about a descriptor. */
-static void off_cpu__process_that_confined_itself_asks_no_descriptor(void **state)
+static void off_cpu__self_confined_process_queries_no_descriptor(void **state)
 {
 	struct kymo_off_cpu wait = interval(1000 * MS, MS);
 	int impatient = eventfd(0, EFD_NONBLOCK);
@@ -228,18 +232,68 @@ static void off_cpu__process_that_confined_itself_asks_no_descriptor(void **stat
 	close(impatient);
 }
 
+static struct ky_call_facts facts_of(const struct kymo_off_cpu *wait)
+{
+	uint32_t number = reported();
+	struct ky_call_facts facts;
+
+	errno = ENOENT;
+	assert_true(kymo_off_cpu_emit(wait));
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(reported(), number + 1);
+	ky_call_facts_dec(&facts, cell_of(number)->more, cell_of(number)->other);
+	return facts;
+}
+
+static void off_cpu__sample_has_what_the_call_said(void **state)
+{
+	struct kymo_off_cpu wait = interval(1000 * MS, MS);
+	struct ky_call_facts facts;
+
+	(void)state;
+	wait.lock = 0x7f0012345678;
+	facts = facts_of(&wait);
+	assert_true(facts.lock == 0x7f0012345678);
+	wait.reason = KYMO_OFF_CPU_SYSCALL;
+	wait.error = ECONNREFUSED;
+	wait.bytes = 77;
+	wait.peer_port = 5432;
+	facts = facts_of(&wait);
+	assert_int_equal(facts.error, ECONNREFUSED);
+	assert_int_equal(facts.bytes, 77);
+	assert_int_equal(facts.peer_port, 5432);
+	assert_int_equal(facts.fd, -1);
+	assert_int_equal(facts.fd_kind, KY_FD_UNKNOWN);
+}
+
+/* One that does not block waits for a lock of the file all the same. */
+static void off_cpu__call_that_waits_in_any_mode_has_its_sample(void **state)
+{
+	struct kymo_off_cpu wait = interval(1000 * MS, MS);
+
+	(void)state;
+	wait.reason = KYMO_OFF_CPU_SYSCALL;
+	wait.flags = 0;
+	wait.descriptor = eventfd(0, EFD_NONBLOCK);
+	assert_true(wait.descriptor >= 0);
+	assert_int_equal(facts_of(&wait).fd_kind, KY_FD_ANONYMOUS);
+	close(wait.descriptor);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(off_cpu__sample_says_how_long_and_why),
-		CASE(off_cpu__call_that_ends_while_slots_are_made_has_its_sample),
+		CASE(off_cpu__sample_has_duration_and_reason),
+		CASE(off_cpu__call_that_ends_while_cells_are_made_has_its_sample),
 		CASE(off_cpu__over_budget_is_drawn_by_length_and_weighted),
-		CASE(off_cpu__descriptor_that_never_blocks_tells_nothing),
-		CASE(off_cpu__next_recording_has_slots_of_its_own),
-		CASE(off_cpu__process_under_a_filter_tells_which_call_it_was),
-		CASE(off_cpu__process_that_confined_itself_asks_no_descriptor),
+		CASE(off_cpu__nonblocking_descriptor_gives_no_sample),
+		CASE(off_cpu__next_recording_has_its_own_cells),
+		CASE(off_cpu__process_under_a_filter_records_its_system_call),
+		CASE(off_cpu__sample_has_what_the_call_said),
+		CASE(off_cpu__call_that_waits_in_any_mode_has_its_sample),
+		CASE(off_cpu__self_confined_process_queries_no_descriptor),
 	};
 
 	return cmocka_run_group_tests_name("off_cpu", tests, NULL, NULL);

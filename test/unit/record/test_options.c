@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Opening: what is accepted, what is refused and with which sentence, what a failure leaves
- * behind. */
+/* Opening: what is accepted, what is refused and with which sentence, what a failure leaves. */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
@@ -103,7 +102,7 @@ static void open__second_recorder_is_refused(void **state)
 	assert_int_equal(kymo_recorder_close(NULL), 0);
 }
 
-static void open__every_failing_allocation_leaves_nothing_behind(void **state)
+static void open__every_failing_allocation_leaves_nothing(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	struct kymo_recorder_status status = {.size = sizeof(status)};
@@ -127,7 +126,7 @@ static void open__every_failing_allocation_leaves_nothing_behind(void **state)
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
-static void open__takes_what_the_environment_says(void **state)
+static void open__takes_settings_from_the_environment(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	struct test_recorder test;
@@ -168,7 +167,7 @@ static void open__takes_an_empty_ring_directory_for_none(void **state)
 	assert_int_equal(unlink(status.ring_path), 0);
 }
 
-static void close__leaves_the_file_for_whoever_drains_it(void **state)
+static void close__leaves_the_file_for_the_recorder_process(void **state)
 {
 	struct test_recorder test;
 
@@ -262,11 +261,11 @@ int main(void)
 		cmocka_unit_test(open__unknown_trailing_bytes_are_refused),
 		cmocka_unit_test(open__each_bad_value_has_its_sentence),
 		cmocka_unit_test(open__second_recorder_is_refused),
-		cmocka_unit_test(open__every_failing_allocation_leaves_nothing_behind),
-		cmocka_unit_test(open__takes_what_the_environment_says),
+		cmocka_unit_test(open__every_failing_allocation_leaves_nothing),
+		cmocka_unit_test(open__takes_settings_from_the_environment),
 		cmocka_unit_test(open__takes_an_empty_ring_directory_for_none),
 		cmocka_unit_test(open__again_after_close_starts_afresh),
-		cmocka_unit_test(close__leaves_the_file_for_whoever_drains_it),
+		cmocka_unit_test(close__leaves_the_file_for_the_recorder_process),
 		cmocka_unit_test(clock__of_the_system_on_request),
 		cmocka_unit_test(gates__any_thread_any_time),
 	};

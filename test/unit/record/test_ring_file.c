@@ -59,7 +59,7 @@ static void create__names_the_file_after_the_process(void **state)
 	assert_int_equal((uint64_t)st.st_size, ring->header->file_bytes);
 	assert_int_equal((uintptr_t)ring->slots % KY_SLOT_BYTES, 0);
 	assert_int_equal(ring->header->slots_offset % KY_SLOT_BYTES, 0);
-	/* A second ring of the same process: an earlier image before exec, say. */
+	/* A second ring of the same process: an earlier program before exec, say. */
 	assert_int_equal(ky_ring_create(&second, &request, &any_clock), 0);
 	assert_string_not_equal(second->path, ring->path);
 	drop(second);
@@ -122,7 +122,7 @@ static void create__side_area_exists_and_is_empty(void **state)
 	rmdir(test.directory);
 }
 
-/* Sparse until somebody samples; then every page is there before the class is said to be. */
+/* Sparse until a sampler starts; then every page is there before the class is said to be. */
 static void samples__have_pages_once_they_are_asked_for(void **state)
 {
 	struct ky_sample sample = {.kind = KY_SAMPLE_CPU, .tid = 1};
@@ -148,13 +148,13 @@ static void samples__have_pages_once_they_are_asked_for(void **state)
 	assert_int_equal(mincore(area, 256u << 10, in_core), 0);
 	for (size_t i = 0; i < sizeof(in_core); i++)
 		pages += in_core[i] & 1;
-	assert_int_equal(pages, 1 + samples.slot_count / (4096 / KY_SAMPLE_SLOT_BYTES));
-	for (uint32_t i = 0; i < samples.slot_count; i++)
+	assert_int_equal(pages, 1 + samples.cell_count / (4096 / KY_SAMPLE_CELL_BYTES));
+	for (uint32_t i = 0; i < samples.cell_count; i++)
 		assert_true(ky_sample_put(&samples, &sample));
-	/* Whoever asks again finds what is there. */
+	/* A second request finds what is there. */
 	assert_true(ky_ring_samples(ring, KY_SAMPLES_CPU, &samples));
-	assert_int_equal(KY_SAMPLE_CLAIM(samples.head->claim_index), samples.slot_count);
-	for (uint32_t i = 0; i < samples.slot_count; i++)
+	assert_int_equal(KY_SAMPLE_CLAIM(samples.head->claim_index), samples.cell_count);
+	for (uint32_t i = 0; i < samples.cell_count; i++)
 		assert_int_equal(*ky_sample_serial(&samples, i), (i + 1) * 2);
 	drop(ring);
 	rmdir(test.directory);
@@ -209,7 +209,7 @@ static void create__missing_parent_falls_back_to_memory(void **state)
 	assert_int_equal(ring->fd, -1);
 }
 
-static void forget__spares_a_descriptor_that_is_not_ours_any_more(void **state)
+static void forget__spares_a_reused_descriptor(void **state)
 {
 	struct ky_ring_request request = request_in("/proc/nonexistent/kymo/ring");
 	struct ky_ring *ring = NULL;
@@ -256,7 +256,7 @@ static int under_file_limit(const char *directory)
 	bad |= ring->header->file_bytes <= 1u << 20 ? 0 : 2;
 	/* Stacks are what it does without. */
 	bad |= ring->header->sample_bytes == 0 && ring->header->sample_offset == 0 ? 0 : 32;
-	bad |= !ky_ring_samples(ring, KY_SAMPLES_CPU, &samples) && !samples.slot_count ? 0 : 64;
+	bad |= !ky_ring_samples(ring, KY_SAMPLES_CPU, &samples) && !samples.cell_count ? 0 : 64;
 	bad |= !ring->unwind && ring->header->unwind_offset == 0 ? 0 : 128;
 	bad |= ring->slot_count >= 64 ? 0 : 4;
 	bad |= ky_ring_populate(ring, ring->slot_count - 1) ? 0 : 8;
@@ -279,7 +279,7 @@ static void create__respects_the_file_size_limit(void **state)
 	rmdir(test.directory);
 }
 
-/* Address space alone, until somebody makes tables. */
+/* Address space alone, until tables are made. */
 static void create__unwind_area_is_the_last_and_sparse(void **state)
 {
 	struct test_recorder test;
@@ -326,7 +326,7 @@ static int on_small_tmpfs(const char *directory)
 		memset(ky_ring_slot(ring, slot), 7, KY_SLOT_BYTES);
 		good++;
 	}
-	bad |= !ky_ring_samples(ring, KY_SAMPLES_CPU, &samples) && !samples.slot_count ? 0 : 32;
+	bad |= !ky_ring_samples(ring, KY_SAMPLES_CPU, &samples) && !samples.cell_count ? 0 : 32;
 	bad |= ring->header->sample_classes ? 64 : 0;
 	usable = ring->header->usable_count;
 	bad |= good == usable ? 0 : 2;
@@ -336,7 +336,7 @@ static int on_small_tmpfs(const char *directory)
 	return bad;
 }
 
-static void populate__full_tmpfs_means_fewer_slots(void **state)
+static void populate__full_tmpfs_means_fewer_sub_buffers(void **state)
 {
 	struct test_recorder test;
 	int result;
@@ -389,7 +389,7 @@ static int record_on_small_tmpfs(const char *directory)
 	return bad;
 }
 
-static void emit__full_tmpfs_never_hurts_the_host(void **state)
+static void emit__full_tmpfs_never_fails_the_host(void **state)
 {
 	struct test_recorder test;
 	int result;
@@ -409,7 +409,7 @@ static void emit__full_tmpfs_never_hurts_the_host(void **state)
 	assert_int_equal(result, 0);
 }
 
-static void detach__late_writers_write_into_the_void(void **state)
+static void detach__late_writes_are_harmless(void **state)
 {
 	struct test_recorder test;
 	struct ky_ring_request request;
@@ -434,12 +434,12 @@ int main(void)
 		cmocka_unit_test(create__refuses_a_directory_others_can_write),
 		cmocka_unit_test(create__does_not_follow_a_symbolic_link),
 		cmocka_unit_test(create__missing_parent_falls_back_to_memory),
-		cmocka_unit_test(forget__spares_a_descriptor_that_is_not_ours_any_more),
+		cmocka_unit_test(forget__spares_a_reused_descriptor),
 		cmocka_unit_test(create__respects_the_file_size_limit),
 		cmocka_unit_test(create__unwind_area_is_the_last_and_sparse),
-		cmocka_unit_test(populate__full_tmpfs_means_fewer_slots),
-		cmocka_unit_test(emit__full_tmpfs_never_hurts_the_host),
-		cmocka_unit_test(detach__late_writers_write_into_the_void),
+		cmocka_unit_test(populate__full_tmpfs_means_fewer_sub_buffers),
+		cmocka_unit_test(emit__full_tmpfs_never_fails_the_host),
+		cmocka_unit_test(detach__late_writes_are_harmless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,7 @@ static const struct ky_sub_buffer *next_slot(const struct test_recorder *test)
 	return open_slot(test);
 }
 
-static void claim__says_whose_worker_the_thread_is(void **state)
+static void claim__copies_the_worker_of_the_thread(void **state)
 {
 	const struct ky_sub_buffer *sub;
 	struct test_recorder test;
@@ -94,7 +94,7 @@ static void claim__says_whose_worker_the_thread_is(void **state)
 	test_recorder_close(&test);
 }
 
-static void ring__overwrites_the_oldest_and_counts_what_is_gone(void **state)
+static void ring__overwrites_the_oldest_and_counts_the_loss(void **state)
 {
 	struct test_recorder test;
 	const uint64_t polls = 40000; /* 40 B each: about twelve times round */
@@ -173,7 +173,7 @@ static void claim__skips_open_sub_buffers(void **state)
 	test_recorder_close(&test);
 }
 
-static void claim__drops_and_says_so_when_everything_is_open(void **state)
+static void claim__drops_and_counts_when_all_are_open(void **state)
 {
 	struct kymo_recorder_status status = {.size = sizeof(status)};
 	struct holder holders[SLOTS];
@@ -207,7 +207,7 @@ static void claim__drops_and_says_so_when_everything_is_open(void **state)
 	test_recorder_close(&test);
 }
 
-static void poll__dropped_begin_leaves_no_end_behind(void **state)
+static void poll__dropped_begin_leaves_no_end(void **state)
 {
 	struct holder holders[SLOTS];
 	struct test_recorder test;
@@ -335,7 +335,7 @@ static void gate__closed_inside_a_poll_still_ends_it(void **state)
 	test_recorder_close(&test);
 }
 
-static void gate__change_is_told_in_the_stream(void **state)
+static void gate__change_is_recorded(void **state)
 {
 	struct test_recorder test;
 	size_t reported;
@@ -345,7 +345,7 @@ static void gate__change_is_told_in_the_stream(void **state)
 	kymo_mark(1);
 	kymo_recorder_gates(0, KYMO_GATE_WAKE);
 	kymo_poll_begin(1, 0, 0);
-	kymo_poll_begin(2, 0, 0); /* nested: the slow path looks */
+	kymo_poll_begin(2, 0, 0); /* nested: the slow path reads the gates */
 	test_recorder_read(&test);
 	reported = test_ring_count(&test.ring, 0, KYMO_RECORD_GATES);
 	assert_int_equal(reported, 1);
@@ -371,16 +371,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ring__holds_records_as_emitted),
-		cmocka_unit_test(claim__says_whose_worker_the_thread_is),
-		cmocka_unit_test(ring__overwrites_the_oldest_and_counts_what_is_gone),
+		cmocka_unit_test(claim__copies_the_worker_of_the_thread),
+		cmocka_unit_test(ring__overwrites_the_oldest_and_counts_the_loss),
 		cmocka_unit_test(claim__skips_open_sub_buffers),
-		cmocka_unit_test(claim__drops_and_says_so_when_everything_is_open),
-		cmocka_unit_test(poll__dropped_begin_leaves_no_end_behind),
+		cmocka_unit_test(claim__drops_and_counts_when_all_are_open),
+		cmocka_unit_test(poll__dropped_begin_leaves_no_end),
 		cmocka_unit_test(poll__nests_and_shows_what_is_open),
 		cmocka_unit_test(poll__deeper_than_can_be_counted_stays_paired),
 		cmocka_unit_test(poll__is_carried_into_the_next_sub_buffer),
 		cmocka_unit_test(gate__closed_inside_a_poll_still_ends_it),
-		cmocka_unit_test(gate__change_is_told_in_the_stream),
+		cmocka_unit_test(gate__change_is_recorded),
 		cmocka_unit_test(emit__leaves_errno_alone),
 	};
 

@@ -20,10 +20,10 @@ static uint32_t open_count(struct test_recorder *test, struct ky_open_span *last
 	header = test->ring.header;
 	side = (const struct ky_ring_side *)(const void *)((const uint8_t *)header +
 							   header->side_offset);
-	for (uint32_t slot = 0; slot < KY_SPANS; slot++) {
+	for (uint32_t entry = 0; entry < KY_SPANS; entry++) {
 		struct ky_open_span span;
 
-		if (!ky_ring_span(side, slot, &span))
+		if (!ky_ring_span(side, entry, &span))
 			continue;
 		*last = span;
 		count++;
@@ -78,7 +78,7 @@ static void gate__decides_at_the_begin(void **state)
 	kymo_span_begin(&during, 1, 0);
 	assert_int_equal(during.id, 0);
 	assert_int_equal(open_count(&test, &seen), 1);
-	kymo_span_end(&before); /* not open for ever because somebody shut the gate */
+	kymo_span_end(&before); /* not open for ever because the gate was closed */
 	kymo_recorder_gates(KYMO_GATE_SPAN, 0);
 	kymo_span_end(&during);
 	assert_int_equal(open_count(&test, &seen), 0);

@@ -51,7 +51,7 @@ static uint64_t function_of(uint64_t pc)
 	Dl_info info;
 
 	if (!dladdr((void *)(uintptr_t)pc, &info) || !ky_unwind_code_of(&tables.view, pc, &code) ||
-	    ky_unwind_object_open(&object, ky_unwind_read_process, &pid, true,
+	    ky_unwind_object_init(&object, ky_unwind_read_process, &pid, true,
 				  (uint64_t)(uintptr_t)info.dli_fbase) != 0)
 		return 0;
 	ky_cfi_reset(&machine);
@@ -129,7 +129,7 @@ KEPT static void capture_below(void)
 	sink++;
 }
 
-static void walk__ends_where_it_is_told_to(void **state)
+static void walk__ends_at_the_given_stack_pointer(void **state)
 {
 	(void)state;
 	capture_below();
@@ -139,7 +139,7 @@ static void walk__ends_where_it_is_told_to(void **state)
 	assert_int_equal(count_in(stack_middle), 1);
 }
 
-static void walk__says_that_there_is_more(void **state)
+static void walk__reports_that_there_is_more(void **state)
 {
 	(void)state;
 	prepare();
@@ -157,7 +157,7 @@ static int compare(const void *a, const void *b)
 	return 0;
 }
 
-static void walk__goes_through_a_callback_of_the_library(void **state)
+static void walk__passes_a_callback_of_the_library(void **state)
 {
 	int pair[2] = {2, 1};
 
@@ -269,7 +269,7 @@ static void *overflow_thread(void *ctx)
 	return NULL;
 }
 
-static void walk__bears_a_stack_that_has_overflowed(void **state)
+static void walk__survives_an_overflowed_stack(void **state)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -319,7 +319,7 @@ static void walk__reads_the_stack_of_a_coroutine(void **state)
 	check_whole();
 }
 
-static void walk__asks_no_kernel_in_a_sandbox(void **state)
+static void walk__makes_no_system_call_in_a_sandbox(void **state)
 {
 	(void)state;
 	may_call = false;
@@ -332,8 +332,8 @@ static void walk__asks_no_kernel_in_a_sandbox(void **state)
 /* ---- code without unwind data ---- */
 
 #if defined(__x86_64__)
-/* With a frame of its own, with something else in rbp, and with what looks like a frame. The byte
- * before them is no instruction: else, where the function before ends at their very first byte, the
+/* With a frame of its own, with something else in rbp, and with bytes in the shape of a frame. The
+ * byte before them is no instruction: else, where the function before ends at their first byte, the
  * tables read the first of them as plain code and nothing is guessed. */
 __attribute__((used)) static uint64_t *stack_elsewhere;
 __asm__(".text\n"
@@ -351,7 +351,7 @@ extern void stack_framed(void (*function)(void));
 extern void stack_spoilt(void (*function)(void));
 extern void stack_led(void (*function)(void));
 
-static void walk__goes_by_the_frame_pointer_in_bare_assembly(void **state)
+static void walk__follows_the_frame_pointer_in_bare_assembly(void **state)
 {
 	(void)state;
 	prepare();
@@ -378,8 +378,8 @@ static void *led_thread(void *ctx)
 	return NULL;
 }
 
-/* What it would lead to lies above, and looks like frames. */
-static void walk__leaves_its_own_stack_behind_no_pointer(void **state)
+/* What it would lead to lies above, and has the shape of frames. */
+static void walk__follows_no_pointer_out_of_its_own_stack(void **state)
 {
 	const size_t bytes = 4u << 20; /* sanitizers need 1 MiB */
 	pthread_attr_t attributes;
@@ -422,18 +422,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(walk__reaches_the_first_frame_of_the_program),
 		cmocka_unit_test(walk__reaches_the_first_frame_of_a_thread),
-		cmocka_unit_test(walk__ends_where_it_is_told_to),
-		cmocka_unit_test(walk__says_that_there_is_more),
-		cmocka_unit_test(walk__goes_through_a_callback_of_the_library),
+		cmocka_unit_test(walk__ends_at_the_given_stack_pointer),
+		cmocka_unit_test(walk__reports_that_there_is_more),
+		cmocka_unit_test(walk__passes_a_callback_of_the_library),
 		cmocka_unit_test(walk__begins_where_a_signal_hit),
 		cmocka_unit_test(walk__leaves_a_handler_and_its_stack),
-		cmocka_unit_test(walk__bears_a_stack_that_has_overflowed),
+		cmocka_unit_test(walk__survives_an_overflowed_stack),
 		cmocka_unit_test(walk__reads_the_stack_of_a_coroutine),
-		cmocka_unit_test(walk__asks_no_kernel_in_a_sandbox),
+		cmocka_unit_test(walk__makes_no_system_call_in_a_sandbox),
 #if defined(__x86_64__)
-		cmocka_unit_test(walk__goes_by_the_frame_pointer_in_bare_assembly),
+		cmocka_unit_test(walk__follows_the_frame_pointer_in_bare_assembly),
 		cmocka_unit_test(walk__ends_at_bare_assembly_without_a_frame),
-		cmocka_unit_test(walk__leaves_its_own_stack_behind_no_pointer),
+		cmocka_unit_test(walk__follows_no_pointer_out_of_its_own_stack),
 #endif
 		cmocka_unit_test(walk__without_tables_there_is_none),
 	};

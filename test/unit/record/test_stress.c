@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Writers that wrap a small ring, threads that come and go, a gate that flaps, names that are
- * interned, and a reader that looks at the same addresses all the while. Made for ThreadSanitizer;
+ * interned, and a reader that reads the same addresses all the while. Made for ThreadSanitizer;
  * without it the reader's checks still bite. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
@@ -13,7 +13,7 @@
 
 #define WRITERS 3
 #define EVENTS 60000
-#define LOOKS 150
+#define READS 150
 #define CHURNED 300
 
 static uint32_t is_over;
@@ -98,7 +98,7 @@ static void ring__holds_under_writers_churn_and_readers(void **state)
 		assert_int_equal(pthread_create(&writers[i], NULL, write_events, NULL), 0);
 	assert_int_equal(pthread_create(&churner, NULL, churn, NULL), 0);
 	assert_int_equal(pthread_create(&flapper, NULL, flap, NULL), 0);
-	for (int i = 0; i < LOOKS; i++) {
+	for (int i = 0; i < READS; i++) {
 		test_ring_read(&shared);
 		assert_int_equal(shared.bad_count, 0);
 		check(&shared);
@@ -128,8 +128,8 @@ static void *emit_until_closed(void *ctx)
 	return NULL;
 }
 
-/* Events go on while recorders are closed and opened under them. */
-static void close__under_emitting_threads_hurts_nobody(void **state)
+/* Events continue while recorders are closed and opened under them. */
+static void close__under_emitting_threads_is_safe(void **state)
 {
 	struct test_recorder test;
 	pthread_t writers[WRITERS];
@@ -156,7 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ring__holds_under_writers_churn_and_readers),
-		cmocka_unit_test(close__under_emitting_threads_hurts_nobody),
+		cmocka_unit_test(close__under_emitting_threads_is_safe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

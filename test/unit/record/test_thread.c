@@ -371,7 +371,7 @@ static void *mark_while_cancelled(void *ctx)
 	return NULL;
 }
 
-/* The first event of all makes files, and its thread is cancelled: it ends behind its event, and
+/* The first event of all makes files, and its thread is cancelled: it ends after its event, and
  * holds no lock that others wait for. */
 static void cancel__waits_until_the_event_is_over(void **state)
 {

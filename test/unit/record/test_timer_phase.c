@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Threads of many lengths beside a model of the kernel, which looks at a timer at each tick: the
+/* Threads of many lengths beside a model of the kernel, which checks a timer at each tick: the
  * weights of what is sampled are, on average over the moments at which threads can begin between
  * two ticks, over draws, and over lengths of a third more and less, the threads' CPU time. */
 #include "../../lib/cmocka_all.h"
@@ -79,7 +79,7 @@ static void timer_phase__threads_of_any_length_have_their_share(void **state)
 	}
 }
 
-static void timer_phase__each_tick_of_a_period_is_as_likely(void **state)
+static void timer_phase__each_tick_of_a_period_is_equally_likely(void **state)
 {
 	uint64_t counts[5] = {0};
 
@@ -94,7 +94,7 @@ static void timer_phase__each_tick_of_a_period_is_as_likely(void **state)
 		assert_in_range(counts[i], 199, 201);
 }
 
-static void timer_phase__without_a_tick_it_comes_anywhere_in_the_period(void **state)
+static void timer_phase__without_a_tick_the_first_expiry_is_anywhere_in_the_period(void **state)
 {
 	(void)state;
 	assert_int_equal(ky_timer_first_ns(0, 10 * MS, 0), 1);
@@ -123,7 +123,7 @@ static void timer_phase__draws_of_neighbours_are_even(void **state)
 		assert_in_range(counts[i], 1000 - 124, 1000 + 124);
 }
 
-static void timer_phase__the_tick_is_one_that_kernels_have(void **state)
+static void timer_phase__tick_is_at_most_20_ms(void **state)
 {
 	uint64_t tick_ns = ky_timer_tick_ns();
 
@@ -135,11 +135,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timer_phase__threads_of_any_length_have_their_share),
-		cmocka_unit_test(timer_phase__each_tick_of_a_period_is_as_likely),
-		cmocka_unit_test(timer_phase__without_a_tick_it_comes_anywhere_in_the_period),
+		cmocka_unit_test(timer_phase__each_tick_of_a_period_is_equally_likely),
+		cmocka_unit_test(
+			timer_phase__without_a_tick_the_first_expiry_is_anywhere_in_the_period),
 		cmocka_unit_test(timer_phase__a_period_longer_than_the_tick_is_one_sample),
 		cmocka_unit_test(timer_phase__draws_of_neighbours_are_even),
-		cmocka_unit_test(timer_phase__the_tick_is_one_that_kernels_have),
+		cmocka_unit_test(timer_phase__tick_is_at_most_20_ms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

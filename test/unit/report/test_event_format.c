@@ -30,6 +30,7 @@ enum kind {
 static void print_trace(enum kind kind, const struct ky_buf *trace, struct ky_buf *out)
 {
 	struct ky_event_stream_options options = {.is_stored_order = true};
+	const struct ky_event_clock clock = {.start_ns = 1500};
 	struct ky_csv_columns columns;
 	struct ky_event_stream *stream;
 	const struct ky_event *event;
@@ -48,9 +49,9 @@ static void print_trace(enum kind kind, const struct ky_buf *trace, struct ky_bu
 		uint32_t shape = ky_catalog_find(&catalog, event->source, event->schema);
 
 		if (kind == TEXT)
-			ky_event_text(out, stream, event, &catalog.shapes[shape], 1500, NULL);
+			ky_event_text(out, stream, event, &catalog.shapes[shape], &clock, NULL);
 		else if (kind == JSON)
-			ky_event_json(out, stream, event, &catalog.shapes[shape], NULL);
+			ky_event_json(out, stream, event, &catalog.shapes[shape], &clock, NULL);
 		else
 			ky_event_csv(out, &columns, shape, stream, event);
 	}
@@ -203,7 +204,7 @@ static void event_format__no_number_is_null_in_json_and_csv(void **state)
 	ky_buf_release(&out);
 }
 
-/* Names that repeat, that look alike in JSON, and that stand where a number would go. */
+/* Names that repeat, that are alike in JSON, and that stand where a number would go. */
 static void event_format__no_two_keys_of_an_object_are_equal(void **state)
 {
 	static const struct ky_trc_field_def fields[] = {

@@ -53,12 +53,12 @@ static void put_trigger(struct text_case *c, const char *rule, uint64_t value, c
 	ky_trc_enc_varint(&c->enc, suppressed ? 1 : 0);
 }
 
-/* The stack of the looks that follow. */
+/* The stack of the checks that follow. */
 static const uint64_t *stack_frames;
 static uint32_t stack_count;
 static bool is_stack_truncated;
 
-/* What the kernel had counted at the next look, which alone it is told of. */
+/* What the kernel had counted at the next check, and of that one alone. */
 static const uint64_t *counted;
 
 static void put_stuck_since(struct text_case *c, uint64_t ns, uint32_t tid, char state,
@@ -148,7 +148,7 @@ static void end(struct text_case *c)
 	ky_buf_release(&c->out);
 }
 
-static void watched__trace_of_nothing_special_says_nothing(void **state)
+static void watched__trace_without_events_to_report_adds_no_text(void **state)
 {
 	static const char *const pairs[] = {"service", "svc"};
 	struct text_case c;
@@ -160,7 +160,7 @@ static void watched__trace_of_nothing_special_says_nothing(void **state)
 	end(&c);
 }
 
-static void watched__end_and_reason_are_told_and_cannot_talk_to_the_terminal(void **state)
+static void watched__end_and_reason_are_printed_without_control_bytes(void **state)
 {
 	static const char *const pairs[] = {"process.end",      "signal 9 (SIGKILL)",
 					    "kymo.dump.reason", "by \x1b[31mhand",
@@ -178,7 +178,7 @@ static void watched__end_and_reason_are_told_and_cannot_talk_to_the_terminal(voi
 	end(&c);
 }
 
-static void watched__rule_tells_what_it_measured_in_its_unit(void **state)
+static void watched__rule_has_its_value_in_its_unit(void **state)
 {
 	struct text_case c;
 
@@ -195,7 +195,7 @@ static void watched__rule_tells_what_it_measured_in_its_unit(void **state)
 	end(&c);
 }
 
-static void watched__looks_at_a_stuck_thread_are_summarised_by_poll(void **state)
+static void watched__checks_of_a_stuck_thread_are_summarised_by_poll(void **state)
 {
 	struct text_case c;
 
@@ -215,7 +215,7 @@ static void watched__looks_at_a_stuck_thread_are_summarised_by_poll(void **state
 	end(&c);
 }
 
-static void watched__looks_that_measured_the_beginning_anew_are_of_one_poll(void **state)
+static void watched__checks_that_measured_the_begin_anew_are_of_one_poll(void **state)
 {
 	struct text_case c;
 
@@ -250,7 +250,7 @@ static void watched__system_call_has_the_name_of_the_trace_s_machine(void **stat
 	end(&c);
 }
 
-static void watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on(void **state)
+static void watched__stack_of_most_checks_is_what_a_poll_hangs_on(void **state)
 {
 	static const uint64_t often[] = {0x1010, 0x2020}, once[] = {0x3030};
 	struct text_case c;
@@ -281,29 +281,29 @@ static void watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on(void **st
 	end(&c);
 }
 
-struct look {
+struct check {
 	char state;
 	uint32_t at_ms;
 	uint64_t cpu_ms, delay_ms;
 };
 
-/* Looks at the one poll, told in any order. */
-static void put_looks(struct text_case *c, const struct look *looks, uint32_t count)
+/* Checks of the one poll, in any order. */
+static void put_checks(struct text_case *c, const struct check *checks, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		const struct look *look = &looks[(i + 1) % count];
-		const uint64_t counts[2] = {look->cpu_ms * MS, look->delay_ms * MS};
+		const struct check *check = &checks[(i + 1) % count];
+		const uint64_t counts[2] = {check->cpu_ms * MS, check->delay_ms * MS};
 
 		counted = counts;
-		put_stuck(c, T0 + look->at_ms * MS, 12, look->state, look->state == 'R',
-			  look->state == 'R' ? "0" : "futex_wait");
+		put_stuck(c, T0 + check->at_ms * MS, 12, check->state, check->state == 'R',
+			  check->state == 'R' ? "0" : "futex_wait");
 	}
 }
 
-static void watched__looks_tell_what_the_time_between_them_went_into(void **state)
+static void watched__checks_account_for_the_time_between_them(void **state)
 {
 	static const struct {
-		struct look looks[4];
+		struct check checks[4];
 		const char *text;
 	} cases[] = {
 		{{{'S', 50, 90, 70}, {'S', 100, 90, 70}, {'S', 200, 91, 74}, {'S', 250, 91, 74}},
@@ -325,7 +325,7 @@ static void watched__looks_tell_what_the_time_between_them_went_into(void **stat
 		 "waiting for a CPU in 3 of 4 checks\n"
 		 "          of 200 ms between 4 checks: 0 ns blocked, 195 ms waiting for a CPU, "
 		 "5.00 ms running\n"},
-		/* Blocked, at last in want of a processor. */
+		/* Blocked, at last waiting for a CPU. */
 		{{{'S', 50, 90, 5}, {'S', 100, 90, 5}, {'R', 200, 90, 5}, {'R', 250, 90, 5}},
 		 "futex_wait in 2 of 4 checks\n"
 		 "          of 200 ms between 4 checks: 150 ms blocked, 50.0 ms waiting for a CPU, "
@@ -337,37 +337,37 @@ static void watched__looks_tell_what_the_time_between_them_went_into(void **stat
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		begin(&c);
-		put_looks(&c, cases[i].looks, 4);
+		put_checks(&c, cases[i].checks, 4);
 		snprintf(text, sizeof(text), "Stuck     thread 12 in task 7 for 250 ms: %s",
 			 cases[i].text);
 		assert_string_equal(print(&c), text);
 		end(&c);
 	}
-	/* One look that tells, and another at the same moment, are no time. */
+	/* One check with counts, and another at the same moment, are no time. */
 	begin(&c);
-	put_looks(&c, cases[0].looks, 1);
-	put_looks(&c, cases[0].looks, 1);
+	put_checks(&c, cases[0].checks, 1);
+	put_checks(&c, cases[0].checks, 1);
 	put_stuck(&c, T0 + 90 * MS, 12, 'S', false, "futex_wait");
 	assert_string_equal(print(&c), "Stuck     thread 12 in task 7 for 90.0 ms: futex_wait in 3 "
 				       "of 3 checks\n");
 	end(&c);
 }
 
-static void watched__thread_without_a_processor_does_not_run(void **state)
+static void watched__thread_without_a_cpu_does_not_run(void **state)
 {
-	static const struct look looks[] = {{'R', 50, 90, 5}, {'R', 250, 90, 5}};
+	static const struct check checks[] = {{'R', 50, 90, 5}, {'R', 250, 90, 5}};
 	static const uint64_t frame[] = {0x1010};
 	struct text_case c;
 
 	(void)state;
 	begin(&c);
-	put_looks(&c, looks, 2);
+	put_checks(&c, checks, 2);
 	assert_non_null(strstr(print_with(&c, true),
 			       "\n"
 			       "          no stack: it waited for a CPU when it was checked\n"));
 	end(&c);
 	begin(&c);
-	put_looks(&c, looks, 2);
+	put_checks(&c, checks, 2);
 	stack_frames = frame;
 	stack_count = 1;
 	put_stuck(&c, T0 + 300 * MS, 12, 'S', false, "futex_wait");
@@ -399,15 +399,15 @@ static void watched__more_stuck_polls_than_are_listed_are_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(watched__trace_of_nothing_special_says_nothing),
-		cmocka_unit_test(watched__end_and_reason_are_told_and_cannot_talk_to_the_terminal),
-		cmocka_unit_test(watched__rule_tells_what_it_measured_in_its_unit),
-		cmocka_unit_test(watched__looks_at_a_stuck_thread_are_summarised_by_poll),
-		cmocka_unit_test(watched__looks_that_measured_the_beginning_anew_are_of_one_poll),
+		cmocka_unit_test(watched__trace_without_events_to_report_adds_no_text),
+		cmocka_unit_test(watched__end_and_reason_are_printed_without_control_bytes),
+		cmocka_unit_test(watched__rule_has_its_value_in_its_unit),
+		cmocka_unit_test(watched__checks_of_a_stuck_thread_are_summarised_by_poll),
+		cmocka_unit_test(watched__checks_that_measured_the_begin_anew_are_of_one_poll),
 		cmocka_unit_test(watched__system_call_has_the_name_of_the_trace_s_machine),
-		cmocka_unit_test(watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on),
-		cmocka_unit_test(watched__looks_tell_what_the_time_between_them_went_into),
-		cmocka_unit_test(watched__thread_without_a_processor_does_not_run),
+		cmocka_unit_test(watched__stack_of_most_checks_is_what_a_poll_hangs_on),
+		cmocka_unit_test(watched__checks_account_for_the_time_between_them),
+		cmocka_unit_test(watched__thread_without_a_cpu_does_not_run),
 		cmocka_unit_test(watched__more_stuck_polls_than_are_listed_are_counted),
 	};
 

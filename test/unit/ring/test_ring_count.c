@@ -18,7 +18,7 @@ static int open_ring(void **state)
 {
 	(void)state;
 	test_ring_open(&ring, SLOTS);
-	return ky_ring_view_open(&view, ring.image, ring.image_bytes);
+	return ky_ring_view_init(&view, ring.image, ring.image_bytes);
 }
 
 static int close_ring(void **state)
@@ -41,7 +41,7 @@ static void count(struct ky_ring_count *out)
 	assert_int_equal(ky_ring_count(out, &view), 0);
 }
 
-static void ring_count__between_two_looks_is_what_was_written(void **state)
+static void ring_count__between_two_readings_is_what_was_written(void **state)
 {
 	struct test_writer a, b;
 	struct ky_ring_count first, second;
@@ -157,7 +157,7 @@ static void ring_count__nth_allocation_fails_cleanly(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(ring_count__between_two_looks_is_what_was_written),
+		TEST(ring_count__between_two_readings_is_what_was_written),
 		TEST(ring_count__threads_that_continue_a_sub_buffer_are_counted),
 		TEST(ring_count__overwritten_sub_buffers_do_not_matter),
 		TEST(ring_count__garbage_is_survived),

@@ -128,7 +128,7 @@ static void assert_trouble(const struct ky_found_rings *rings, const char *name,
 	assert_non_null(strstr(ring->why, name));
 }
 
-static void ring_finder__alive_dead_and_closed_are_told_apart(void **state)
+static void ring_finder__alive_dead_and_closed_are_distinguished(void **state)
 {
 	struct ky_found_rings rings;
 
@@ -160,7 +160,7 @@ static void ring_finder__alive_dead_and_closed_are_told_apart(void **state)
 
 static void ring_finder__hostile_files_cost_a_sentence_each_and_no_other_ring(void **state)
 {
-	static const char text[] = "this is no ring at all, but long enough to look like one ...";
+	static const char text[] = "this is no ring at all, but as long as one would be .....";
 	struct ky_found_rings rings;
 	char path[128];
 
@@ -199,7 +199,7 @@ static void ring_finder__hostile_files_cost_a_sentence_each_and_no_other_ring(vo
 	assert_trouble(&rings, "version.ring", KYMO_E_VERSION, "version 2");
 	assert_trouble(&rings, "offset.ring", KYMO_E_CORRUPT, "contradicts");
 	assert_trouble(&rings, "cut.ring", KYMO_E_TRUNCATED, "inside its header");
-	assert_trouble(&rings, "early.ring", KYMO_E_TRUNCATED, "cut at byte 4096");
+	assert_trouble(&rings, "early.ring", KYMO_E_TRUNCATED, "truncated at byte 4096");
 	assert_trouble(&rings, "huge.ring", KYMO_E_LIMIT, "longer");
 	assert_int_equal(rings.count, 11);
 	ky_found_rings_release(&rings);
@@ -268,7 +268,7 @@ static void ring_finder__directory_that_others_may_write_in_is_not_trusted(void 
 	ky_found_rings_release(&rings);
 }
 
-static void ring_finder__directory_that_is_missing_or_a_link_is_told(void **state)
+static void ring_finder__directory_that_is_missing_or_a_link_is_reported(void **state)
 {
 	const struct ky_ring_query missing = {.ring_directory = "/proc/nonexistent/kymo"};
 	struct ky_ring_query link = {0};
@@ -377,7 +377,7 @@ static void ring_finder__ring_of_another_namespace_lives_while_it_is_mapped(void
 	ky_found_rings_release(&rings);
 }
 
-static void ring_finder__service_names_one_process_or_says_which_there_are(void **state)
+static void ring_finder__service_names_one_process_or_lists_all(void **state)
 {
 	const struct ky_ring_query query = {.ring_directory = directory};
 	char why[KY_FOUND_WHY_BYTES], other[32];
@@ -415,7 +415,7 @@ static void ring_finder__service_names_one_process_or_says_which_there_are(void 
 	waitpid(child, NULL, 0);
 }
 
-static void ring_finder__refusals_say_what_is_the_matter(void **state)
+static void ring_finder__refusals_name_the_reason(void **state)
 {
 	const struct ky_ring_query query = {.ring_directory = directory};
 	char why[KY_FOUND_WHY_BYTES], pid[16];
@@ -443,7 +443,7 @@ static void ring_finder__refusals_say_what_is_the_matter(void **state)
 	assert_int_equal(ky_ring_find_one(&one, &query, "4194302", true, why), KYMO_E_NOT_TRACE);
 }
 
-static void ring_finder__opening_refuses_what_was_swapped_meanwhile(void **state)
+static void ring_finder__open_refuses_a_replaced_file(void **state)
 {
 	struct ky_found_rings rings;
 	struct ky_open_ring open;
@@ -578,18 +578,18 @@ static void ring_finder__process_of_this_namespace_has_one_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(ring_finder__alive_dead_and_closed_are_told_apart),
+		TEST(ring_finder__alive_dead_and_closed_are_distinguished),
 		TEST(ring_finder__hostile_files_cost_a_sentence_each_and_no_other_ring),
 		TEST(ring_finder__every_flipped_byte_of_a_header_is_survived),
 		TEST(ring_finder__others_files_and_names_are_left_alone),
 		TEST(ring_finder__directory_that_others_may_write_in_is_not_trusted),
-		TEST(ring_finder__directory_that_is_missing_or_a_link_is_told),
+		TEST(ring_finder__directory_that_is_missing_or_a_link_is_reported),
 		TEST(ring_finder__ring_of_before_an_exec_is_dead_and_the_newer_one_taken),
 		TEST(ring_finder__two_recorders_of_one_process_are_both_alive),
 		TEST(ring_finder__ring_of_another_namespace_lives_while_it_is_mapped),
-		TEST(ring_finder__service_names_one_process_or_says_which_there_are),
-		TEST(ring_finder__refusals_say_what_is_the_matter),
-		TEST(ring_finder__opening_refuses_what_was_swapped_meanwhile),
+		TEST(ring_finder__service_names_one_process_or_lists_all),
+		TEST(ring_finder__refusals_name_the_reason),
+		TEST(ring_finder__open_refuses_a_replaced_file),
 		TEST(ring_finder__file_truncated_while_mapped_is_survived),
 		TEST(ring_finder__ring_is_found_through_the_process_that_maps_it),
 		TEST(ring_finder__anonymous_ring_is_found_through_its_descriptor),

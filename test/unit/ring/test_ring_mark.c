@@ -48,7 +48,7 @@ static void ring_mark__text_is_one_line_of_utf8(void **state)
 	assert_int_equal(ky_mark_check("\x1b[31m", why), -EINVAL);
 }
 
-static void ring_mark__what_is_put_is_read_the_oldest_first(void **state)
+static void ring_mark__marks_are_read_oldest_first(void **state)
 {
 	char text[16];
 	uint32_t i;
@@ -66,7 +66,7 @@ static void ring_mark__what_is_put_is_read_the_oldest_first(void **state)
 	assert_int_equal(marks[KY_MARKS - 1].pid, (uint32_t)getpid());
 }
 
-static void ring_mark__unfinished_and_damaged_ones_are_left_out(void **state)
+static void ring_mark__unfinished_and_damaged_marks_are_left_out(void **state)
 {
 	(void)state;
 	ky_mark_put(side, "a longer one", 1);
@@ -89,8 +89,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(ring_mark__text_is_one_line_of_utf8),
-		TEST(ring_mark__what_is_put_is_read_the_oldest_first),
-		TEST(ring_mark__unfinished_and_damaged_ones_are_left_out),
+		TEST(ring_mark__marks_are_read_oldest_first),
+		TEST(ring_mark__unfinished_and_damaged_marks_are_left_out),
 	};
 
 	return cmocka_run_group_tests_name("ring_mark", tests, NULL, NULL);

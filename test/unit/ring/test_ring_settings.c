@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <kymo/emit.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct ky_ring_control control;
@@ -106,9 +107,9 @@ static void ring_settings__off_and_default_are_different_words(void **state)
 	assert_int_equal(atomic_load(&control.settings.throttle[KY_RETAIN_WAKE]), 0);
 	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 1), "off");
 	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 0), "default");
-	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 1500000), "1.50 ms");
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 1500000), "1.5ms");
 	assert_string_equal(ky_setting_text(text, changes.changes[2].setting, UINT32_MAX), "off");
-	assert_string_equal(ky_setting_text(text, changes.changes[2].setting, 1000), "1,000/s");
+	assert_string_equal(ky_setting_text(text, changes.changes[2].setting, 1000), "1000/s");
 }
 
 static void ring_settings__sampling_is_a_rate_or_off(void **state)
@@ -125,7 +126,7 @@ static void ring_settings__sampling_is_a_rate_or_off(void **state)
 	assert_int_equal(atomic_load(&control.settings.sample_hz), 99);
 	assert_int_equal(changes.changes[0].before, UINT32_MAX);
 	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, UINT32_MAX), "off");
-	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 99), "99 Hz");
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 99), "99");
 	changes.count = 0;
 	set("sampling=default");
 	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
@@ -142,8 +143,7 @@ static void ring_settings__allocations_are_a_gate_and_a_size(void **state)
 	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
 	assert_int_equal(atomic_load(&control.gates), KYMO_GATES_DEFAULT | KYMO_GATE_ALLOC);
 	assert_int_equal(atomic_load(&control.settings.alloc_bytes), 64u << 10);
-	assert_string_equal(ky_setting_text(text, changes.changes[1].setting, 64u << 10),
-			    "65.5 kB");
+	assert_string_equal(ky_setting_text(text, changes.changes[1].setting, 64u << 10), "64K");
 	assert_string_equal(ky_setting_text(text, changes.changes[1].setting, 0), "default");
 	changes.count = 0;
 	set("alloc.bytes=default");
@@ -165,7 +165,7 @@ static void ring_settings__resources_are_an_interval_or_off(void **state)
 	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
 	assert_int_equal(atomic_load(&control.settings.resource_ms), 5000);
 	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, UINT32_MAX), "off");
-	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 5000), "5.00 s");
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 5000), "5s");
 	changes.count = 0;
 	set("resources=default");
 	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
@@ -174,7 +174,40 @@ static void ring_settings__resources_are_an_interval_or_off(void **state)
 	refuse("resources=10ms", "a time from 1s to 1h");
 }
 
-static void ring_settings__mistakes_are_told_with_what_would_be_right(void **state)
+static void ring_settings__texts_are_what_the_syntax_takes(void **state)
+{
+	static const char *const texts[] = {
+		"poll=off",
+		"recording=off",
+		"mode=stream",
+		"poll.threshold=1h",
+		"wake.threshold=90s",
+		"span.threshold=1.000000001s",
+		"wake.throttle=1000/s",
+		"sampling=199",
+		"alloc.bytes=3M",
+		"resources=1h",
+		"park.throttle=off",
+		"blocking.threshold=1234567ns",
+	};
+	char text[KY_SETTING_TEXT_BYTES], again[KY_SETTING_TEXT_BYTES + 64];
+	size_t count = sizeof(texts) / sizeof(texts[0]);
+	struct ky_setting_changes other = {.count = 0};
+
+	(void)state;
+	for (size_t i = 0; i < count; i++)
+		set(texts[i]);
+	for (size_t i = 0; i < count; i++) {
+		const struct ky_setting_change *one = &changes.changes[i];
+
+		(void)snprintf(again, sizeof(again), "%s=%s", ky_setting_name(one->setting),
+			       ky_setting_text(text, one->setting, one->value));
+		assert_int_equal(ky_settings_parse(&other, again, why), 0);
+		assert_true(other.changes[i].value == one->value);
+	}
+}
+
+static void ring_settings__mistakes_are_reported_with_the_right_form(void **state)
 {
 	(void)state;
 	refuse("wake", "KEY=VALUE");
@@ -201,13 +234,13 @@ static void ring_settings__mistakes_are_told_with_what_would_be_right(void **sta
 	refuse("wake=on", "twice");
 }
 
-static void ring_settings__reading_shows_all_there_are(void **state)
+static void ring_settings__reading_has_all_settings(void **state)
 {
 	(void)state;
 	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
 	ky_settings_read(&control, &changes);
 	assert_int_equal(changes.count, 32);
-	assert_int_equal(before("recording"), 0); /* it goes on */
+	assert_int_equal(before("recording"), 0); /* it continues */
 	assert_int_equal(before("resources"), 0);
 	assert_int_equal(before("sampling"), 0);
 	assert_int_equal(before("park.throttle"), 5);
@@ -263,7 +296,7 @@ static void succeed(void)
 	intrude_at = 1;
 }
 
-/* Stopped in the middle, taken for dead, and let go on. */
+/* Stopped in the middle, taken for dead, and continued. */
 static void ring_settings__writer_that_was_succeeded_begins_anew(void **state)
 {
 	struct ky_ring_view view = {.control = &control};
@@ -290,7 +323,7 @@ static void read_half(void)
 	assert_true(changes.is_unfinished);
 }
 
-static void ring_settings__half_written_are_told(void **state)
+static void ring_settings__half_written_settings_are_reported(void **state)
 {
 	struct ky_setting_changes other = {.count = 0};
 
@@ -348,8 +381,8 @@ static void ring_settings__readers_never_see_two_writers_mixed(void **state)
 	assert_int_equal(wish.poll_threshold_ns, wish.wake_threshold_ns);
 }
 
-/* Shut gates are no sign: recording stops and goes on with them as they are. */
-static void ring_settings__recording_stops_whatever_the_gates_are(void **state)
+/* Closed gates are no sign: recording stops and continues with them as they are. */
+static void ring_settings__recording_stops_with_any_gates(void **state)
 {
 	struct ky_ring_settings *words = &control.settings;
 
@@ -389,12 +422,13 @@ int main(void)
 		TEST(ring_settings__sampling_is_a_rate_or_off),
 		TEST(ring_settings__allocations_are_a_gate_and_a_size),
 		TEST(ring_settings__resources_are_an_interval_or_off),
-		TEST(ring_settings__mistakes_are_told_with_what_would_be_right),
-		TEST(ring_settings__reading_shows_all_there_are),
+		TEST(ring_settings__texts_are_what_the_syntax_takes),
+		TEST(ring_settings__mistakes_are_reported_with_the_right_form),
+		TEST(ring_settings__reading_has_all_settings),
 		TEST(ring_settings__writer_that_died_in_the_middle_is_succeeded),
-		TEST(ring_settings__recording_stops_whatever_the_gates_are),
+		TEST(ring_settings__recording_stops_with_any_gates),
 		TEST(ring_settings__writer_that_was_succeeded_begins_anew),
-		TEST(ring_settings__half_written_are_told),
+		TEST(ring_settings__half_written_settings_are_reported),
 		TEST(ring_settings__readers_never_see_two_writers_mixed),
 	};
 

@@ -136,7 +136,7 @@ static void ring_status__count_of_samples_passes_its_24_bits(void **state)
 	const uint64_t turn = KY_SAMPLE_NUMBER_MASK + UINT64_C(1);
 
 	(void)state;
-	/* 2^24 + 5 samples of six slots each, and of one each; and more than can be known. */
+	/* 2^24 + 5 samples of six cells each, and of one each; and more than can be known. */
 	assert_int_equal(ky_sample_count_min((turn + 5) * 6 | UINT64_C(5) << KY_SAMPLE_CLAIM_BITS),
 			 turn + 5);
 	assert_int_equal(ky_sample_count_min((turn + 5) | UINT64_C(5) << KY_SAMPLE_CLAIM_BITS),

@@ -50,8 +50,8 @@ static bool note(void *ctx, const char *name, dev_t device, ino_t inode)
 	return !c.is_wanted_again;
 }
 
-/* What is visited at this look. */
-static const char *look(bool is_forced)
+/* What is visited at this walk. */
+static const char *walk(bool is_forced)
 {
 	c.seen[0] = 0;
 	ky_run_directory_scan(&c.directory, is_forced, note, NULL);
@@ -85,11 +85,11 @@ static void directory__is_read_again_only_when_it_changed(void **state)
 	make("a");
 	make(".hidden");
 	set_changed(-1);
-	assert_string_equal(look(false), "a");
-	assert_string_equal(look(false), "");
+	assert_string_equal(walk(false), "a");
+	assert_string_equal(walk(false), "");
 	assert_int_equal(c.directory.walk_count, 1);
 	make("b");
-	assert_int_equal(strlen(look(false)), 2);
+	assert_int_equal(strlen(walk(false)), 2);
 	assert_int_equal(c.directory.walk_count, 2);
 }
 
@@ -99,8 +99,8 @@ static void directory__that_changed_just_now_is_read_again(void **state)
 	(void)state;
 	make("a");
 	set_changed(60); /* a moment that is not over, however slow we are */
-	assert_string_equal(look(false), "a");
-	assert_string_equal(look(false), "a");
+	assert_string_equal(walk(false), "a");
+	assert_string_equal(walk(false), "a");
 }
 
 static void directory__name_that_is_not_done_with_is_visited_again(void **state)
@@ -109,11 +109,11 @@ static void directory__name_that_is_not_done_with_is_visited_again(void **state)
 	make("a");
 	set_changed(-1);
 	c.is_wanted_again = true;
-	assert_string_equal(look(false), "a");
+	assert_string_equal(walk(false), "a");
 	c.is_wanted_again = false;
-	assert_string_equal(look(false), "a");
-	assert_string_equal(look(false), "");
-	assert_string_equal(look(true), "a");
+	assert_string_equal(walk(false), "a");
+	assert_string_equal(walk(false), "");
+	assert_string_equal(walk(true), "a");
 }
 
 static void directory__of_another_file_system_is_read_each_time(void **state)
@@ -128,14 +128,14 @@ static void directory__of_another_file_system_is_read_each_time(void **state)
 	ky_run_directory_close(&directory);
 }
 
-static void directory__may_come_later(void **state)
+static void directory__may_be_made_later(void **state)
 {
 	(void)state;
 	assert_int_equal(rmdir(c.path), 0);
-	assert_string_equal(look(false), "");
+	assert_string_equal(walk(false), "");
 	assert_int_equal(mkdir(c.path, 0700), 0);
 	make("a");
-	assert_string_equal(look(false), "a");
+	assert_string_equal(walk(false), "a");
 }
 
 /* As many descriptors as are open now, and no more. */
@@ -151,14 +151,14 @@ static void leave_no_descriptor(struct rlimit *before)
 			 0);
 }
 
-static void directory__tells_that_descriptors_were_missing_until_one_is_there(void **state)
+static void directory__reports_missing_descriptors_until_one_is_free(void **state)
 {
 	struct rlimit before;
 	int fd;
 
 	(void)state;
 	make("a");
-	assert_string_equal(look(false), "a");
+	assert_string_equal(walk(false), "a");
 	assert_int_equal(ky_run_directory_open(&c.directory, "b", O_RDONLY), -1);
 	assert_int_equal(c.directory.open_error, 0);
 	leave_no_descriptor(&before);
@@ -172,18 +172,18 @@ static void directory__tells_that_descriptors_were_missing_until_one_is_there(vo
 	assert_int_equal(c.directory.open_error, 0);
 }
 
-static void directory__that_cannot_be_read_for_want_of_descriptors_is_told(void **state)
+static void directory__without_a_free_descriptor_is_reported(void **state)
 {
 	struct rlimit before;
 
 	(void)state;
 	make("a");
 	leave_no_descriptor(&before);
-	(void)look(false);
+	(void)walk(false);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_string_equal(c.seen, "");
 	assert_int_equal(c.directory.open_error, -EMFILE);
-	assert_string_equal(look(false), "a");
+	assert_string_equal(walk(false), "a");
 }
 
 int main(void)
@@ -198,14 +198,13 @@ int main(void)
 			close_directory),
 		cmocka_unit_test_setup_teardown(directory__of_another_file_system_is_read_each_time,
 						open_directory, close_directory),
-		cmocka_unit_test_setup_teardown(directory__may_come_later, open_directory,
+		cmocka_unit_test_setup_teardown(directory__may_be_made_later, open_directory,
 						close_directory),
 		cmocka_unit_test_setup_teardown(
-			directory__tells_that_descriptors_were_missing_until_one_is_there,
-			open_directory, close_directory),
-		cmocka_unit_test_setup_teardown(
-			directory__that_cannot_be_read_for_want_of_descriptors_is_told,
-			open_directory, close_directory),
+			directory__reports_missing_descriptors_until_one_is_free, open_directory,
+			close_directory),
+		cmocka_unit_test_setup_teardown(directory__without_a_free_descriptor_is_reported,
+						open_directory, close_directory),
 	};
 
 	return cmocka_run_group_tests_name("run_directory", tests, NULL, NULL);

@@ -48,7 +48,7 @@ static int open_ring(void **state)
 	atomic_store(&c.header->usable_count, SLOTS);
 	atomic_store(&c.header->populated_count, FIRST);
 	atomic_store(&c.header->magic, KY_RING_MAGIC);
-	return ky_ring_view_open(&c.view, c.image, BYTES);
+	return ky_ring_view_init(&c.view, c.image, BYTES);
 }
 
 static int close_ring(void **state)
@@ -59,13 +59,13 @@ static int close_ring(void **state)
 	return close(c.fd);
 }
 
-static uint32_t look(uint64_t claim_index)
+static uint32_t step(uint64_t claim_index)
 {
 	atomic_store(&c.header->claim_index, claim_index);
 	return ky_run_populate(&c.populate, &c.view, c.fd);
 }
 
-/* Slots that take up memory, behind those the host has populated and never touched here. */
+/* Sub-buffers that take up memory, after those the host has populated and never touched here. */
 static uint64_t slots_there(void)
 {
 	struct stat st;
@@ -87,33 +87,33 @@ static bool can_populate(void)
 	return can;
 }
 
-static void run_populate__makes_pages_ahead_of_a_hand_that_moves(void **state)
+static void run_populate__makes_pages_ahead_of_a_growing_claim_index(void **state)
 {
 	uint32_t made;
 
 	(void)state;
 	if (!can_populate())
 		skip();
-	made = look(2);
+	made = step(2);
 	assert_in_range(made, 1, 128);
 	assert_int_equal(slots_there(), made);
 	/* Faster: more. */
 	atomic_store(&c.header->populated_count, 304);
-	made = look(300);
+	made = step(300);
 	assert_in_range(made, 300, 1024);
 }
 
-static void run_populate__makes_nothing_while_the_hand_rests(void **state)
+static void run_populate__makes_nothing_while_the_claim_index_stands(void **state)
 {
 	(void)state;
-	assert_int_equal(look(0), 0);
+	assert_int_equal(step(0), 0);
 	assert_int_equal(slots_there(), 0);
-	(void)look(2);
+	(void)step(2);
 	for (uint32_t i = 0; i < 10; i++)
-		assert_int_equal(look(2), 0);
+		assert_int_equal(step(2), 0);
 }
 
-static void run_populate__makes_no_page_twice_and_none_behind_the_ring(void **state)
+static void run_populate__makes_no_page_twice_and_none_after_the_ring(void **state)
 {
 	uint32_t made = FIRST;
 
@@ -123,23 +123,23 @@ static void run_populate__makes_no_page_twice_and_none_behind_the_ring(void **st
 	for (uint64_t claim_index = 1; claim_index < 3 * SLOTS; claim_index += 200) {
 		atomic_store(&c.header->populated_count,
 			     claim_index + FIRST < SLOTS ? (uint32_t)claim_index + FIRST : SLOTS);
-		made += look(claim_index);
+		made += step(claim_index);
 	}
 	assert_in_range(made, SLOTS - 256, SLOTS);
 	assert_true(slots_there() <= SLOTS - FIRST);
-	assert_int_equal(look(4 * SLOTS), 0);
+	assert_int_equal(step(4 * SLOTS), 0);
 }
 
 /* A ring that found no memory goes round in fewer. */
-static void run_populate__leaves_slots_alone_that_are_not_used(void **state)
+static void run_populate__leaves_unused_sub_buffers_alone(void **state)
 {
 	(void)state;
 	atomic_store(&c.header->usable_count, FIRST);
-	assert_int_equal(look(100), 0);
+	assert_int_equal(step(100), 0);
 	assert_int_equal(slots_there(), 0);
 	atomic_store(&c.header->usable_count, UINT32_MAX);
 	atomic_store(&c.header->populated_count, UINT32_MAX);
-	assert_int_equal(look(200), 0);
+	assert_int_equal(step(200), 0);
 	assert_int_equal(slots_there(), 0);
 }
 
@@ -149,7 +149,7 @@ static void run_populate__changes_nothing_that_is_written(void **state)
 
 	(void)state;
 	memset(slots, 0x5a, (size_t)64 * KY_SLOT_BYTES);
-	(void)look(2);
+	(void)step(2);
 	for (size_t i = 0; i < (size_t)64 * KY_SLOT_BYTES; i += 512)
 		assert_int_equal(slots[i], 0x5a);
 }
@@ -159,10 +159,10 @@ static void run_populate__changes_nothing_that_is_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(run_populate__makes_pages_ahead_of_a_hand_that_moves),
-		TEST(run_populate__makes_nothing_while_the_hand_rests),
-		TEST(run_populate__makes_no_page_twice_and_none_behind_the_ring),
-		TEST(run_populate__leaves_slots_alone_that_are_not_used),
+		TEST(run_populate__makes_pages_ahead_of_a_growing_claim_index),
+		TEST(run_populate__makes_nothing_while_the_claim_index_stands),
+		TEST(run_populate__makes_no_page_twice_and_none_after_the_ring),
+		TEST(run_populate__leaves_unused_sub_buffers_alone),
 		TEST(run_populate__changes_nothing_that_is_written),
 	};
 

@@ -54,7 +54,7 @@ static void make_file(const char *directory, const char *name)
 	close(fd);
 }
 
-static void status_directory__goes_with_its_run(void **state)
+static void status_directory__is_removed_with_its_run(void **state)
 {
 	int fd = open_one();
 	struct stat st;
@@ -138,8 +138,8 @@ static void status_directory__place_that_others_may_write_in_is_not_swept(void *
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(status_directory__goes_with_its_run, make_place,
-						remove_place),
+		cmocka_unit_test_setup_teardown(status_directory__is_removed_with_its_run,
+						make_place, remove_place),
 		cmocka_unit_test_setup_teardown(status_directory__of_a_living_run_is_left_alone,
 						make_place, remove_place),
 		cmocka_unit_test_setup_teardown(status_directory__of_a_killed_run_is_removed,

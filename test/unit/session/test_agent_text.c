@@ -34,7 +34,7 @@ static void check(const struct ky_agent_event *event, const char *expected)
 	assert_memory_equal(sentence.bytes, expected, sentence.used);
 }
 
-static void agent_text__trouble_with_the_output_is_said_once(void **state)
+static void agent_text__trouble_with_the_output_is_reported_once(void **state)
 {
 	const struct ky_agent_event no_store = {.kind = KY_AGENT_STORE_FAILED,
 						.error = -EACCES,
@@ -55,7 +55,7 @@ static void agent_text__trouble_with_the_output_is_said_once(void **state)
 	assert_int_equal(text.first_error, -EIO);
 }
 
-static void agent_text__a_flight_is_in_its_ring_all_the_same(void **state)
+static void agent_text__a_flight_is_in_its_ring(void **state)
 {
 	(void)state;
 	options.agent.is_flight = true;
@@ -65,7 +65,7 @@ static void agent_text__a_flight_is_in_its_ring_all_the_same(void **state)
 	      "traces: x is no directory");
 }
 
-static void agent_text__a_full_file_is_said_besides(void **state)
+static void agent_text__a_full_file_is_reported_besides(void **state)
 {
 	const struct ky_agent_event full = {
 		.kind = KY_AGENT_STORE_FULL, .error = KYMO_E_LIMIT, .path = "a.trc"};
@@ -82,7 +82,7 @@ static void agent_text__a_full_file_is_said_besides(void **state)
 	assert_true(text.has_said_full);
 }
 
-static void agent_text__dumps_name_the_rule_and_what_it_saw(void **state)
+static void agent_text__dumps_name_the_rule_and_its_value(void **state)
 {
 	struct ky_agent_event event = {.kind = KY_AGENT_DUMP_MADE,
 				       .rule = "poll",
@@ -101,6 +101,8 @@ static void agent_text__dumps_name_the_rule_and_what_it_saw(void **state)
 	event.kind = KY_AGENT_MAKER_KILLED;
 	event.count = 9;
 	check(&event, "poll: 120 ms; no dump: signal 9 (Killed) ended the process that made d.trc");
+	event.kind = KY_AGENT_DUMP_LOST;
+	check(&event, "poll: 120 ms; no dump: the ring file was truncated before it was made");
 	event.kind = KY_AGENT_MAKER_FAILED;
 	event.error = -EAGAIN;
 	check(&event, "poll; no dump: no process for it: Resource temporarily unavailable");
@@ -133,6 +135,13 @@ static void agent_text__firings_without_a_dump_are_explained(void **state)
 		      "and the budget of dumps (2) held back");
 	options.is_quiet = true;
 	check(&event, "");
+	event.kind = KY_AGENT_CHECKS_LATE;
+	event.span_ns = 140000000;
+	check(&event, "process 7: 5 checks of the rules came too late, by up to 140 ms, and were "
+		      "discarded: what held only then did not fire");
+	event.count = 1;
+	check(&event, "process 7: 1 check of the rules came too late, by up to 140 ms, and was "
+		      "discarded: what held only then did not fire");
 	event.kind = KY_AGENT_RULE_UNUSABLE;
 	check(&event, "no counter is named x");
 }
@@ -140,13 +149,13 @@ static void agent_text__firings_without_a_dump_are_explained(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(agent_text__trouble_with_the_output_is_said_once,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(agent_text__a_flight_is_in_its_ring_all_the_same,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(agent_text__a_full_file_is_said_besides, setup,
+		cmocka_unit_test_setup_teardown(
+			agent_text__trouble_with_the_output_is_reported_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(agent_text__a_flight_is_in_its_ring, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(agent_text__dumps_name_the_rule_and_what_it_saw,
+		cmocka_unit_test_setup_teardown(agent_text__a_full_file_is_reported_besides, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(agent_text__dumps_name_the_rule_and_its_value,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(agent_text__firings_without_a_dump_are_explained,
 						setup, teardown),

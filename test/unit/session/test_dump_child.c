@@ -44,7 +44,7 @@ static int set_up(void **state)
 	test_poll_end(&writer, NS + 20, 0);
 	options = (struct ky_agent_options){.event = on_event};
 	options.output.directory = output;
-	options.output.stage = ky_stage_none;
+	options.output.compressor = ky_compressor_none;
 	options.output.metadata[0] = (struct kymo_key_value){"deploy", "seven"};
 	options.output.metadata_count = 1;
 	child = (struct ky_dump_child){

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void run_environment__preload_stands_behind_what_is_there(void **state)
+static void run_environment__preload_stands_after_what_is_there(void **state)
 {
 	char out[64];
 
@@ -90,7 +90,7 @@ static const char *value_of(const struct ky_run_environment *environment, const 
 	return NULL;
 }
 
-static void run_environment__carries_session_and_leaves_nothing_behind(void **state)
+static void run_environment__carries_session_and_leaves_nothing(void **state)
 {
 	char directory[] = "/tmp/kymo-test-XXXXXX", errbuf[512] = "", session[20];
 	static struct ky_session_options options = {.agent.is_flight = true,
@@ -143,7 +143,7 @@ static void run_environment__directory_of_others_is_refused_with_a_sentence(void
 	assert_non_null(strstr(errbuf, "KYMO_PRELOAD"));
 }
 
-/* The recorder and whoever looks for rings take it so, each from where it stands. */
+/* The recorder and all that search rings take it so, each from where it stands. */
 static void run_environment__relative_directory_counts_from_here(void **state)
 {
 	char directory[] = "/tmp/kymo-test-XXXXXX", errbuf[512] = "", expected[64];
@@ -175,11 +175,11 @@ static void run_environment__relative_directory_counts_from_here(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(run_environment__preload_stands_behind_what_is_there),
+		cmocka_unit_test(run_environment__preload_stands_after_what_is_there),
 		cmocka_unit_test(run_environment__preload_is_not_doubled),
 		cmocka_unit_test(run_environment__paths_that_the_loader_would_split_are_refused),
 		cmocka_unit_test(run_environment__status_lines_are_understood),
-		cmocka_unit_test(run_environment__carries_session_and_leaves_nothing_behind),
+		cmocka_unit_test(run_environment__carries_session_and_leaves_nothing),
 		cmocka_unit_test(run_environment__directory_of_others_is_refused_with_a_sentence),
 		cmocka_unit_test(run_environment__relative_directory_counts_from_here),
 	};

@@ -105,7 +105,7 @@ void ky_table_thread_remove(struct ky_table_thread *tables, int ring_fd)
 	remove_count++;
 }
 
-static void look(uint64_t session, bool is_last)
+static void scan(uint64_t session, bool is_last)
 {
 	struct ky_table_thread *tables = NULL;
 
@@ -129,7 +129,7 @@ static void unused_and_left_goes(void **state)
 {
 	(void)state;
 	let_go();
-	look(SESSION, false);
+	scan(SESSION, false);
 	assert_false(is_there());
 	assert_int_equal(remove_count, 1);
 	assert_int_equal(add_count, 0);
@@ -138,7 +138,7 @@ static void unused_and_left_goes(void **state)
 static void of_a_process_stays(void **state)
 {
 	(void)state;
-	look(SESSION, false);
+	scan(SESSION, false);
 	assert_true(is_there());
 	assert_int_equal(gates(), 5);
 	/* Its tables are made ahead. */
@@ -150,34 +150,34 @@ static void of_another_session_stays(void **state)
 {
 	(void)state;
 	let_go();
-	look(SESSION + 1, false);
-	look(SESSION + 1, true);
+	scan(SESSION + 1, false);
+	scan(SESSION + 1, true);
 	assert_true(is_there());
 	assert_int_equal(gates(), 5);
 }
 
-static void recorded_and_killed_between_two_looks_stays(void **state)
+static void recorded_and_killed_between_two_scans_stays(void **state)
 {
 	(void)state;
 	c.meanwhile = live_and_die;
-	look(SESSION, false);
+	scan(SESSION, false);
 	assert_true(is_there());
 	assert_int_equal(gates(), 5);
 }
 
-static void the_last_look_shuts_the_gates(void **state)
+static void the_last_scan_closes_the_gates(void **state)
 {
 	(void)state;
-	look(SESSION, true);
+	scan(SESSION, true);
 	assert_false(is_there());
 	assert_int_equal(gates(), 0);
 }
 
-static void begun_during_the_last_look_stays(void **state)
+static void begun_during_the_last_scan_stays(void **state)
 {
 	(void)state;
 	c.meanwhile = begin;
-	look(SESSION, true);
+	scan(SESSION, true);
 	assert_true(is_there());
 	assert_int_equal(gates(), 0);
 }
@@ -190,11 +190,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(of_a_process_stays, open_prepared, close_prepared),
 		cmocka_unit_test_setup_teardown(of_another_session_stays, open_prepared,
 						close_prepared),
-		cmocka_unit_test_setup_teardown(recorded_and_killed_between_two_looks_stays,
+		cmocka_unit_test_setup_teardown(recorded_and_killed_between_two_scans_stays,
 						open_prepared, close_prepared),
-		cmocka_unit_test_setup_teardown(the_last_look_shuts_the_gates, open_prepared,
+		cmocka_unit_test_setup_teardown(the_last_scan_closes_the_gates, open_prepared,
 						close_prepared),
-		cmocka_unit_test_setup_teardown(begun_during_the_last_look_stays, open_prepared,
+		cmocka_unit_test_setup_teardown(begun_during_the_last_scan_stays, open_prepared,
 						close_prepared),
 	};
 

@@ -21,6 +21,8 @@
 static char folder[64], ring_folder[80], trace_folder[80];
 static struct ky_session_options options;
 static struct ky_run_rings *rings;
+static struct ky_rule rules[KY_RULES_MAX];
+static uint64_t side_offset; /* in the ring that was recorded last */
 
 static uint64_t own_start_ticks(void)
 {
@@ -59,6 +61,10 @@ static void record(const char *name, uint64_t made_ns)
 		test_poll_end(&writer, made_ns + 20 * i + 20, 0);
 	}
 	assert_int_equal(writer.dropped, 0);
+	side_offset = ring.header->side_offset;
+	(void)snprintf(ring.side->counters[0].name, KY_COUNTER_NAME_BYTES, "jobs");
+	atomic_store(&ring.side->counters[0].value, 7);
+	atomic_store(&ring.side->counter_count, 1);
 	(void)snprintf(path, sizeof(path), "%s/.%s.ring", ring_folder, name);
 	file = fopen(path, "w");
 	assert_non_null(file);
@@ -67,9 +73,10 @@ static void record(const char *name, uint64_t made_ns)
 	test_ring_close(&ring);
 }
 
-static int open_rings(void **state)
+static int open_rings_with(const char *rule_text)
 {
-	(void)state;
+	char why[256];
+
 	if (temp_tree_make(folder, sizeof(folder)) != 0)
 		return -1;
 	(void)snprintf(ring_folder, sizeof(ring_folder), "%s/rings", folder);
@@ -79,8 +86,24 @@ static int open_rings(void **state)
 	/* This machine's counter, by which the rings are drained, may have begun just now. */
 	test_ticks_base = 0;
 	options = (struct ky_session_options){.agent.output.directory = trace_folder};
-	ky_stage_zstd(&options.agent.output.stage, 1);
+	ky_compressor_zstd(&options.agent.output.compressor, 1);
+	options.agent.triggers.rules = rules;
+	if (ky_rules_parse(rules, &options.agent.triggers.rule_count, rule_text, why,
+			   sizeof(why)) != 0)
+		return -1;
 	return ky_run_rings_open(&rings, &options, ring_folder, SESSION);
+}
+
+static int open_rings(void **state)
+{
+	(void)state;
+	return open_rings_with("");
+}
+
+static int open_rings_with_a_rule_that_waits(void **state)
+{
+	(void)state;
+	return open_rings_with("counter:jobs>1 after=1h");
 }
 
 static int close_rings(void **state)
@@ -99,9 +122,9 @@ static void reveal(const char *name)
 	assert_int_equal(rename(hidden, path), 0);
 }
 
-/* The next image's ring is found while that of the first is not due to be looked at: the step
+/* The next program's ring is found while that of the first is not due to be checked: the step
  * before was just now. */
-static void run_rings__an_image_that_was_replaced_leaves_its_directory_at_once(void **state)
+static void run_rings__a_program_that_was_replaced_leaves_its_directory_at_once(void **state)
 {
 	struct ky_run_totals totals;
 	uint64_t due_ns;
@@ -133,7 +156,7 @@ static void run_rings__an_image_that_was_replaced_leaves_its_directory_at_once(v
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
-	return "leak:ky_drain_open\n";
+	return "leak:ky_drain_open\nleak:ky_rules_set\nleak:ky_rules_open\n";
 }
 
 /* Another program cuts the file while it is mapped: only a step may touch its pages. */
@@ -161,15 +184,69 @@ static void run_rings__totals_of_a_ring_that_was_cut_are_those_of_the_last_step(
 	assert_int_equal(after.live_count, 0);
 }
 
+static uint64_t count_firings(const char *path)
+{
+	uint64_t at = side_offset + offsetof(struct ky_ring_side, watched.fired), fired = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &fired, sizeof(fired), (off_t)at), sizeof(fired));
+	(void)close(fd);
+	return fired;
+}
+
+/* What it prints on standard error. */
+static void step_and_read(char *text, size_t text_bytes)
+{
+	int ends[2], before = dup(STDERR_FILENO);
+	ssize_t bytes;
+
+	assert_int_equal(pipe(ends), 0);
+	assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+	(void)ky_run_rings_step(rings);
+	assert_true(dup2(before, STDERR_FILENO) >= 0);
+	(void)close(before);
+	(void)close(ends[1]);
+	bytes = read(ends[0], text, text_bytes - 1);
+	(void)close(ends[0]);
+	assert_true(bytes >= 0);
+	text[bytes] = 0;
+}
+
+static void run_rings__a_dump_that_waits_in_a_ring_that_was_cut_is_reported(void **state)
+{
+	struct ky_run_totals totals;
+	char path[128], said[1024];
+
+	(void)state;
+	record("a", UINT64_C(2000000000));
+	reveal("a");
+	(void)snprintf(path, sizeof(path), "%s/a.ring", ring_folder);
+	do
+		(void)ky_run_rings_step(rings);
+	while (count_firings(path) == 0);
+	assert_int_equal(truncate(path, 0), 0);
+	step_and_read(said, sizeof(said));
+	assert_non_null(strstr(said, "a.ring: the input ends in the middle of a record; this "
+				     "process is not recorded"));
+	assert_non_null(strstr(said, "counter:jobs>1 after=1h: 7; no dump: the ring file was "
+				     "truncated before it was made\n"));
+	ky_run_rings_totals(rings, &totals);
+	assert_int_equal(totals.live_count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			run_rings__an_image_that_was_replaced_leaves_its_directory_at_once,
+			run_rings__a_program_that_was_replaced_leaves_its_directory_at_once,
 			open_rings, close_rings),
 		cmocka_unit_test_setup_teardown(
 			run_rings__totals_of_a_ring_that_was_cut_are_those_of_the_last_step,
 			open_rings, close_rings),
+		cmocka_unit_test_setup_teardown(
+			run_rings__a_dump_that_waits_in_a_ring_that_was_cut_is_reported,
+			open_rings_with_a_rule_that_waits, close_rings),
 	};
 
 	return cmocka_run_group_tests_name("run_rings", tests, NULL, NULL);

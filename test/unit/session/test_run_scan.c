@@ -14,11 +14,11 @@ static int open_scan(void **state)
 {
 	(void)state;
 	scan = (struct ky_run_scan){.due_ns = 0};
-	ky_run_scan_open(&scan, OPENED_NS);
+	ky_run_scan_init(&scan, OPENED_NS);
 	return 0;
 }
 
-static void run_scan__looks_less_often_as_time_goes_by(void **state)
+static void run_scan__scans_less_often_as_time_passes(void **state)
 {
 	(void)state;
 	assert_int_equal(ky_run_scan_pace_ns(&scan, false, OPENED_NS), 20 * MS_NS);
@@ -29,7 +29,7 @@ static void run_scan__looks_less_often_as_time_goes_by(void **state)
 			 KY_RUN_SCAN_FLIGHT_NS);
 }
 
-/* Nobody knows the room of what cannot be asked. */
+/* The free room is not known without a directory. */
 static void run_scan__wants_anonymous_rings_at_once_without_a_directory(void **state)
 {
 	(void)state;
@@ -71,7 +71,7 @@ static void run_scan__ignores_a_name_with_its_inode(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(run_scan__looks_less_often_as_time_goes_by, open_scan),
+		cmocka_unit_test_setup(run_scan__scans_less_often_as_time_passes, open_scan),
 		cmocka_unit_test_setup(run_scan__wants_anonymous_rings_at_once_without_a_directory,
 				       open_scan),
 		cmocka_unit_test_setup(run_scan__wants_anonymous_rings_ever_more_rarely, open_scan),

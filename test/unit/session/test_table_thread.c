@@ -72,14 +72,14 @@ static void add__begins_anew_for_another_process(void **state)
 	close(fd);
 }
 
-/* As on a full file system: the file may not grow. */
-static void add__says_that_there_is_no_room(void **state)
+/* As on a full file system: the file cannot be written. */
+static void add__reports_that_there_is_no_room(void **state)
 {
-	int fd = make_file(AREA_OFFSET);
+	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
 	struct ky_table_thread *thread = NULL;
 
 	(void)state;
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
 	ky_table_thread_add(&thread, fd, &header);
 	wait_for(thread, fd, "none: Operation not permitted");
 	ky_table_thread_close(thread);
@@ -89,7 +89,7 @@ static void add__says_that_there_is_no_room(void **state)
 static void add__a_ring_without_an_area_has_none(void **state)
 {
 	struct ky_table_thread *thread = NULL;
-	int fd = make_file(AREA_OFFSET);
+	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
 
 	(void)state;
 	header.unwind_offset = 0;
@@ -106,7 +106,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(add__makes_tables),
 		cmocka_unit_test(add__begins_anew_for_another_process),
-		cmocka_unit_test(add__says_that_there_is_no_room),
+		cmocka_unit_test(add__reports_that_there_is_no_room),
 		cmocka_unit_test(add__a_ring_without_an_area_has_none),
 	};
 

@@ -178,7 +178,7 @@ static void background__refused_chunk_takes_the_rest_of_its_segment(void **state
 	assert_false(ky_background_take_loss(background, &loss, &error));
 }
 
-static void background__caller_hears_of_a_refusal_until_it_begins_anew(void **state)
+static void background__refusal_is_returned_until_the_caller_begins_anew(void **state)
 {
 	struct ky_chunk_loss loss;
 	int error = 0;
@@ -192,7 +192,7 @@ static void background__caller_hears_of_a_refusal_until_it_begins_anew(void **st
 	assert_int_equal(claim_index(3, true), 0);
 	assert_int_equal(claim_index(4, false), 0);
 	check_seen("de");
-	/* What the caller was told of is its own to count. */
+	/* What was reported to the caller is its own to count. */
 	assert_true(ky_background_take_loss(background, &loss, &error));
 	assert_int_equal(loss.chunk_count, 1);
 }
@@ -222,7 +222,7 @@ int main(void)
 		TEST(background__full_queue_makes_the_caller_wait),
 		TEST(background__close_delivers_what_waits),
 		TEST(background__refused_chunk_takes_the_rest_of_its_segment),
-		TEST(background__caller_hears_of_a_refusal_until_it_begins_anew),
+		TEST(background__refusal_is_returned_until_the_caller_begins_anew),
 		TEST(background__failed_allocations_are_reported),
 	};
 

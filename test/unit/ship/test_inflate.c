@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Content is pseudo-random bytes behind a TRC header: inflate looks no deeper than that. */
+/* Content is pseudo-random bytes after a TRC header: inflate reads no more than that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -283,7 +283,7 @@ static void inflate__gives_no_byte_of_a_frame_whose_checksum_is_wrong(void **sta
 	}
 }
 
-/* Nobody can hold back what is larger than memory: the error says how much is in doubt. */
+/* What is larger than memory cannot be held back: the error says how much is in doubt. */
 static void inflate__says_how_much_of_a_large_frame_is_in_doubt(void **state)
 {
 	const size_t count = 3u << 20;
@@ -344,7 +344,7 @@ static void inflate__refuses_what_is_no_trace(void **state)
 	assert_non_null(strstr(error, "/proc/nonexistent/x"));
 }
 
-/* 200 MiB of zeros behind the header, packed to a few kilobytes. */
+/* 200 MiB of zeros after the header, packed to a few kilobytes. */
 static size_t make_bomb(bool is_zstd)
 {
 	size_t count = 200u << 20;

@@ -76,7 +76,7 @@ static void out_file__replaces_only_when_forced(void **state)
 	assert_int_equal(entries(), 1);
 }
 
-/* Somebody else takes the name while we write. */
+/* Another process takes the name during the write. */
 static void out_file__never_replaces_a_name_taken_meanwhile(void **state)
 {
 	struct ky_out_file file;

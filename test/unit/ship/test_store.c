@@ -117,6 +117,106 @@ static void store__segment_gets_its_name_when_it_is_whole(void **state)
 	assert_true(exists("svc/" RUN "/000002.trc"));
 }
 
+static struct ky_store *open_dated(const char *run, uint64_t started_s)
+{
+	struct ky_store_options options = {.directory = top,
+					   .service = "svc",
+					   .run = run,
+					   .started_unix_ns = started_s * SECOND};
+	struct ky_store *store;
+
+	assert_int_equal(ky_store_open(&store, &options), 0);
+	return store;
+}
+
+static void assert_latest(const char *run)
+{
+	char path[600], target[100] = "";
+
+	snprintf(path, sizeof(path), "%s/svc/latest", top);
+	assert_int_equal(readlink(path, target, sizeof(target) - 1), strlen(run));
+	assert_string_equal(target, run);
+}
+
+static int latest_error(const struct ky_store *store)
+{
+	struct ky_store_stats stats;
+
+	ky_store_stats(store, &stats);
+	return stats.latest_error;
+}
+
+static void store__run_has_a_date_and_a_process_one_run(void **state)
+{
+	struct ky_store *store = open_dated(RUN, 1768480200);
+	struct ky_store_stats stats;
+	char path[600];
+
+	(void)state;
+	ky_store_stats(store, &stats);
+	snprintf(path, sizeof(path), "%s/svc/2026-01-15T12-30-00-" RUN, top);
+	assert_string_equal(stats.run_directory, path);
+	ky_store_close(store);
+	store = open_dated(RUN, 1768480201); /* of the same process, later */
+	ky_store_stats(store, &stats);
+	assert_string_equal(stats.run_directory, path);
+	ky_store_close(store);
+}
+
+static void latest__leads_to_the_run_that_began_last(void **state)
+{
+	struct ky_store *one = open_dated(RUN, 1768480200), *two;
+
+	(void)state;
+	assert_latest("2026-01-15T12-30-00-" RUN);
+	two = open_dated("0123abcd-43-778", 1768480260);
+	assert_latest("2026-01-15T12-31-00-0123abcd-43-778");
+	assert_int_equal(latest_error(two), 0);
+	put(one, SECOND, true, true);
+	assert_true(exists("svc/latest/.kymo-run"));
+	assert_false(exists("svc/latest/000000.trc"));
+	ky_store_close(one);
+	ky_store_close(two);
+}
+
+static void latest__leaves_alone_what_is_not_its_own(void **state)
+{
+	struct ky_store *store = open_store(RUN, 0);
+	char path[600], target[20] = "";
+
+	(void)state;
+	ky_store_close(store);
+	snprintf(path, sizeof(path), "%s/svc/latest", top);
+	assert_int_equal(unlink(path), 0);
+	make_file("svc/latest", "mine");
+	store = open_store(RUN, 0);
+	assert_int_equal(latest_error(store), -EEXIST);
+	assert_int_equal(put(store, SECOND, true, true), 0);
+	ky_store_close(store);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("elsewhere", path), 0);
+	store = open_store(RUN, 0);
+	assert_int_equal(latest_error(store), -EEXIST);
+	ky_store_close(store);
+	assert_int_equal(readlink(path, target, sizeof(target) - 1), 9);
+	assert_string_equal(target, "elsewhere");
+}
+
+/* A run that began later and ended: its link moves on to the run whose recorder removed it. */
+static void latest__never_leads_to_a_run_that_retention_removed(void **state)
+{
+	struct ky_store *one = open_store(RUN, 1500), *two = open_store("0123abcd-43-778", 1500);
+
+	(void)state;
+	put(two, SECOND, true, true);
+	ky_store_close(two);
+	assert_latest("0123abcd-43-778");
+	put(one, 2 * SECOND, true, true);
+	assert_false(exists("svc/0123abcd-43-778"));
+	assert_latest(RUN);
+	ky_store_close(one);
+}
+
 static void store__asks_for_a_seal_by_size_and_by_age(void **state)
 {
 	struct ky_store *store = open_store(RUN, 0);
@@ -363,7 +463,7 @@ static void store__full_disk_refuses_and_continues(void **state)
 	umount(top);
 }
 
-static void store__read_only_directory_is_said(void **state)
+static void store__read_only_directory_is_reported(void **state)
 {
 	char errbuf[256] = "";
 	struct ky_store_options options = {.directory = top,
@@ -397,11 +497,11 @@ static void fill_noise(uint8_t *bytes, size_t count)
 		bytes[i] = (uint8_t)((state = state * 1664525u + 1013904223u) >> 28);
 }
 
-static void stage__zstd_has_a_frame_per_chunk_and_a_seek_table(void **state)
+static void compressor__zstd_has_a_frame_per_chunk_and_a_seek_table(void **state)
 {
 	static uint8_t in[200000], back[600000];
-	struct ky_stage_factory factory;
-	struct ky_stage stage;
+	struct ky_compressor_factory factory;
+	struct ky_compressor compressor;
 	struct ky_buf out;
 	uint32_t magic, frames;
 	size_t count, at = 0;
@@ -409,15 +509,16 @@ static void stage__zstd_has_a_frame_per_chunk_and_a_seek_table(void **state)
 	(void)state;
 	fill_noise(in, sizeof(in));
 	ky_buf_init(&out, 0);
-	ky_stage_zstd(&factory, 0);
+	ky_compressor_zstd(&factory, 0);
 	assert_string_equal(factory.suffix, ".zst");
-	assert_int_equal(factory.open(&factory, &stage), 0);
+	assert_int_equal(factory.open(&factory, &compressor), 0);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(stage.write(stage.stage, in, sizeof(in), collect, &out), 0);
+		assert_int_equal(compressor.write(compressor.self, in, sizeof(in), collect, &out),
+				 0);
 	for (int i = 0; i < 3; i++)
 		at += ZSTD_findFrameCompressedSize(out.bytes + at, out.used - at);
 	assert_int_equal(at, out.used);
-	assert_int_equal(stage.finish(stage.stage, collect, &out), 0);
+	assert_int_equal(compressor.finish(compressor.self, collect, &out), 0);
 	memcpy(&magic, out.bytes + out.used - 4, 4);
 	memcpy(&frames, out.bytes + out.used - 9, 4);
 	assert_int_equal(magic, 0x8f92eab1u);
@@ -425,15 +526,15 @@ static void stage__zstd_has_a_frame_per_chunk_and_a_seek_table(void **state)
 	count = ZSTD_decompress(back, sizeof(back), out.bytes, out.used);
 	assert_int_equal(count, 3 * sizeof(in));
 	assert_memory_equal(back + 2 * sizeof(in), in, sizeof(in));
-	stage.close(stage.stage);
+	compressor.close(compressor.self);
 	ky_buf_release(&out);
 }
 
-static void stage__gzip_is_one_member_whole_at_every_chunk(void **state)
+static void compressor__gzip_is_one_member_whole_at_every_chunk(void **state)
 {
 	static uint8_t in[200000], back[700000];
-	struct ky_stage_factory factory;
-	struct ky_stage stage;
+	struct ky_compressor_factory factory;
+	struct ky_compressor compressor;
 	struct ky_buf out;
 	z_stream stream;
 	size_t cut;
@@ -441,12 +542,12 @@ static void stage__gzip_is_one_member_whole_at_every_chunk(void **state)
 	(void)state;
 	fill_noise(in, sizeof(in));
 	ky_buf_init(&out, 0);
-	ky_stage_gzip(&factory, 0);
-	assert_int_equal(factory.open(&factory, &stage), 0);
-	assert_int_equal(stage.write(stage.stage, in, sizeof(in), collect, &out), 0);
+	ky_compressor_gzip(&factory, 0);
+	assert_int_equal(factory.open(&factory, &compressor), 0);
+	assert_int_equal(compressor.write(compressor.self, in, sizeof(in), collect, &out), 0);
 	cut = out.used;
-	assert_int_equal(stage.write(stage.stage, in, sizeof(in), collect, &out), 0);
-	assert_int_equal(stage.finish(stage.stage, collect, &out), 0);
+	assert_int_equal(compressor.write(compressor.self, in, sizeof(in), collect, &out), 0);
+	assert_int_equal(compressor.finish(compressor.self, collect, &out), 0);
 	for (int whole = 0; whole < 2; whole++) {
 		memset(&stream, 0, sizeof(stream));
 		assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
@@ -458,20 +559,20 @@ static void stage__gzip_is_one_member_whole_at_every_chunk(void **state)
 		assert_int_equal(stream.total_out, (whole ? 2 : 1) * sizeof(in));
 		inflateEnd(&stream);
 	}
-	stage.close(stage.stage);
+	compressor.close(compressor.self);
 	ky_buf_release(&out);
 }
 
 static void store__nth_allocation_fails_cleanly(void **state)
 {
 	struct ky_store_options options = {.directory = top, .service = "svc", .run = RUN};
-	struct ky_stage_factory zstd;
+	struct ky_compressor_factory zstd;
 	struct ky_store *store;
 	int err = -ENOMEM;
 
 	(void)state;
-	ky_stage_zstd(&zstd, 1);
-	options.stage = &zstd;
+	ky_compressor_zstd(&zstd, 1);
+	options.compressor = &zstd;
 	for (uint64_t n = 0; n < 50 && err; n++) {
 		test_alloc_fail_at(n);
 		err = ky_store_open(&store, &options);
@@ -487,22 +588,28 @@ static void store__nth_allocation_fails_cleanly(void **state)
 
 static void retention__names_have_one_shape(void **state)
 {
-	static const char *const runs[] = {"0123abcd-1-2",
+	static const char *const runs[] = {"0123abcd-1-2", "2026-05-18T12-30-00-0123abcd-1-2",
 					   "ffffffff-4294967295-18446744073709551615"};
-	static const char *const others[] = {"",
-					     "0123abcd",
-					     "0123abcd-",
-					     "0123abcd-1-",
-					     "0123abcg-1-2",
-					     "0123abcd-1-2x",
-					     "0123ABCD-1-2",
-					     "..",
-					     "0123abcd--2"};
+	static const char *const others[] = {
+		"",
+		"0123abcd",
+		"0123abcd-",
+		"0123abcd-1-",
+		"0123abcg-1-2",
+		"0123abcd-1-2x",
+		"0123ABCD-1-2",
+		"..",
+		"0123abcd--2",
+		"latest",
+		"2026-05-18-0123abcd-1-2",
+		"2026-05-18T12:30:00-0123abcd-1-2",
+		"2026-05-18T12-30-00-",
+		"2026-05-18T12-30-00-2026-05-18T12-30-00-0123abcd-1-2"};
 	uint64_t number;
 	bool is_active;
 
 	(void)state;
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
 		assert_true(ky_retention_is_run_name(runs[i]));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_false(ky_retention_is_run_name(others[i]));
@@ -531,11 +638,15 @@ int main(void)
 		STORE_TEST(store__one_recorder_per_run),
 		STORE_TEST(store__recovers_when_the_directory_vanished),
 		STORE_TEST(store__full_disk_refuses_and_continues),
-		STORE_TEST(store__read_only_directory_is_said),
-		cmocka_unit_test(stage__zstd_has_a_frame_per_chunk_and_a_seek_table),
-		cmocka_unit_test(stage__gzip_is_one_member_whole_at_every_chunk),
+		STORE_TEST(store__read_only_directory_is_reported),
+		cmocka_unit_test(compressor__zstd_has_a_frame_per_chunk_and_a_seek_table),
+		cmocka_unit_test(compressor__gzip_is_one_member_whole_at_every_chunk),
 		STORE_TEST(store__nth_allocation_fails_cleanly),
 		cmocka_unit_test(retention__names_have_one_shape),
+		STORE_TEST(store__run_has_a_date_and_a_process_one_run),
+		STORE_TEST(latest__leads_to_the_run_that_began_last),
+		STORE_TEST(latest__leaves_alone_what_is_not_its_own),
+		STORE_TEST(latest__never_leads_to_a_run_that_retention_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

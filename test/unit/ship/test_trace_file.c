@@ -41,21 +41,21 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-static struct ky_stage_factory stage_of(const char *name)
+static struct ky_compressor_factory compressor_of(const char *name)
 {
-	struct ky_stage_factory stage = ky_stage_none;
+	struct ky_compressor_factory compressor = ky_compressor_none;
 
 	if (strcmp(ky_trace_file_suffix(name), ".zst") == 0)
-		ky_stage_zstd(&stage, 1);
+		ky_compressor_zstd(&compressor, 1);
 	else if (strcmp(ky_trace_file_suffix(name), ".gz") == 0)
-		ky_stage_gzip(&stage, 1);
-	return stage;
+		ky_compressor_gzip(&compressor, 1);
+	return compressor;
 }
 
 static int try_open(struct ky_trace_file **out, const char *name, uint32_t pid, uint64_t bytes_max)
 {
-	struct ky_stage_factory stage = stage_of(name);
-	struct ky_trace_file_options options = {path_of(name), pid, &stage, bytes_max};
+	struct ky_compressor_factory compressor = compressor_of(name);
+	struct ky_trace_file_options options = {path_of(name), pid, &compressor, bytes_max};
 
 	return ky_trace_file_open(out, &options);
 }
@@ -68,7 +68,7 @@ static struct ky_trace_file *must_open(const char *name, uint32_t pid, uint64_t 
 	return file;
 }
 
-/* Chunks are told apart by their first byte; the rest is noise, which does not compress. */
+/* Chunks are distinguished by their first byte; the rest is noise, which does not compress. */
 static int put(struct ky_trace_file *file, uint8_t first, bool is_start, bool is_end)
 {
 	static uint8_t bytes[CHUNK_BYTES];
@@ -184,7 +184,7 @@ static void trace_file__grows_under_its_own_name(void **state)
 	assert_int_equal(put(file, 1, true, false), 0);
 	assert_int_equal(size_of("new/below/a.trc"), CHUNK_BYTES);
 	assert_int_equal(put(file, 2, false, true), 0);
-	assert_int_equal(put(file, 3, true, false), 0); /* segments go on in the same file */
+	assert_int_equal(put(file, 3, true, false), 0); /* segments continue in the same file */
 	assert_int_equal(ky_trace_file_close(file), 0);
 	assert_int_equal(size_of("new/below/a.trc"), 3 * CHUNK_BYTES);
 }
@@ -369,7 +369,7 @@ static void trace_file__full_disk_refuses_and_continues(void **state)
 	umount(top);
 }
 
-static void trace_file__deleted_under_our_hands_is_made_anew(void **state)
+static void trace_file__deleted_while_open_is_made_anew(void **state)
 {
 	struct ky_trace_file *file = must_open("a.trc", 0, 0);
 
@@ -397,7 +397,7 @@ static void trace_file__renamed_file_continues(void **state)
 	assert_int_equal(size_of("a.trc"), -1);
 }
 
-static void trace_file__read_only_directory_is_said(void **state)
+static void trace_file__read_only_directory_is_reported(void **state)
 {
 	struct ky_trace_file *file;
 	int err;
@@ -454,9 +454,9 @@ int main(void)
 		CASE(trace_file__further_processes_replace_nothing),
 		CASE(trace_file__bound_holds_and_the_last_word_fits),
 		CASE(trace_file__full_disk_refuses_and_continues),
-		CASE(trace_file__deleted_under_our_hands_is_made_anew),
+		CASE(trace_file__deleted_while_open_is_made_anew),
 		CASE(trace_file__renamed_file_continues),
-		CASE(trace_file__read_only_directory_is_said),
+		CASE(trace_file__read_only_directory_is_reported),
 		CASE(trace_file__nth_allocation_fails_cleanly),
 	};
 

@@ -19,7 +19,7 @@
 static char directory[] = "/tmp/kymo-left-XXXXXX";
 static char path[64];
 
-/* A file in a directory of its own, as whoever needs one for a moment makes them. */
+/* A file in a directory of its own, as code makes them that needs one for a moment. */
 static int make_files(void **state)
 {
 	int fd;
@@ -41,7 +41,7 @@ static int remove_files(void **state)
 	return 0;
 }
 
-/* In a process of its own: it notes both, does what it is told, and ends by the signal. */
+/* In a process of its own: it notes both, does what it is asked, and ends by the signal. */
 static int status_after(int signal, void (*prepare)(void))
 {
 	pid_t pid = fork();

@@ -57,6 +57,42 @@ struct table {
 	"_ZN4core3ptr125drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..stor" \
 	"e$LT$$LP$u8$C$u16$RP$$GT$..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000" \
 	"013E"
+#define SYMBOL_STAGE_FIRST \
+	"_ZN4core3ptr74drop_in_place$LT$tokio..runtime..task..core..Stage$LT$ba" \
+	"tch..first$GT$$GT$17h0000000000000020E"
+#define SYMBOL_CELL_FIRST \
+	"_ZN4core3ptr180drop_in_place$LT$alloc..boxed..Box$LT$tokio..runtime..t" \
+	"ask..core..Cell$LT$batch..first$C$alloc..sync..Arc$LT$tokio..runtime.." \
+	"scheduler..multi_thread..handle..Handle$GT$$GT$$GT$$GT$17h000000000000" \
+	"0021E"
+#define SYMBOL_CELL_SECOND \
+	"_ZN4core3ptr181drop_in_place$LT$alloc..boxed..Box$LT$tokio..runtime..t" \
+	"ask..core..Cell$LT$batch..second$C$alloc..sync..Arc$LT$tokio..runtime." \
+	".scheduler..multi_thread..handle..Handle$GT$$GT$$GT$$GT$17h00000000000" \
+	"00022E"
+#define SYMBOL_STAGE_LOST \
+	"_ZN4core3ptr73drop_in_place$LT$tokio..runtime..task..core..Stage$LT$ba" \
+	"tch..lost$GT$$GT$17h0000000000000023E"
+#define SYMBOL_POLL_FIRST \
+	"_ZN5tokio7runtime4task3raw4poll17h0000000000000030E"
+#define SYMBOL_POLL_SECOND \
+	"_ZN5tokio7runtime4task3raw4poll17h0000000000000031E"
+#define SYMBOL_POLL_LOST_A \
+	"_ZN5tokio7runtime4task3raw4poll17h0000000000000032E"
+#define SYMBOL_POLL_LOST_B \
+	"_ZN5tokio7runtime4task3raw4poll17h0000000000000033E"
+#define SYMBOL_DEALLOC_FIRST \
+	"_ZN5tokio7runtime4task3raw7dealloc17h0000000000000034E"
+#define SYMBOL_DEALLOC_SECOND \
+	"_ZN5tokio7runtime4task3raw7dealloc17h0000000000000035E"
+#define SYMBOL_DEALLOC_LOST_A \
+	"_ZN5tokio7runtime4task3raw7dealloc17h0000000000000036E"
+#define SYMBOL_DEALLOC_LOST_B \
+	"_ZN5tokio7runtime4task3raw7dealloc17h0000000000000037E"
+#define SYMBOL_SHUTDOWN_FIRST \
+	"_ZN5tokio7runtime4task3raw8shutdown17h0000000000000038E"
+#define SYMBOL_SHUTDOWN_SECOND \
+	"_ZN5tokio7runtime4task3raw8shutdown17h0000000000000039E"
 /* clang-format on */
 
 FUNCTION(stage_render, SYMBOL_STAGE_RENDER)
@@ -173,19 +209,108 @@ FUNCTION(other, SYMBOL_OTHER)
 	BODY(19);
 }
 
+/* LLVM merged what the two types have in common into the first one's; only what frees the cell is
+ * each one's own. */
+FUNCTION(stage_first, SYMBOL_STAGE_FIRST)
+{
+	BODY(30);
+}
+
+FUNCTION(cell_first, SYMBOL_CELL_FIRST)
+{
+	stage_first();
+	BODY(31);
+}
+
+FUNCTION(cell_second, SYMBOL_CELL_SECOND)
+{
+	stage_first();
+	BODY(32);
+}
+
+FUNCTION(poll_first, SYMBOL_POLL_FIRST)
+{
+	stage_first();
+	BODY(33);
+}
+
+FUNCTION(dealloc_first, SYMBOL_DEALLOC_FIRST)
+{
+	cell_first();
+	BODY(34);
+}
+
+FUNCTION(shutdown_first, SYMBOL_SHUTDOWN_FIRST)
+{
+	stage_first();
+	BODY(35);
+}
+
+FUNCTION(poll_second, SYMBOL_POLL_SECOND)
+{
+	stage_first();
+	BODY(36);
+}
+
+FUNCTION(dealloc_second, SYMBOL_DEALLOC_SECOND)
+{
+	cell_second();
+	BODY(37);
+}
+
+FUNCTION(shutdown_second, SYMBOL_SHUTDOWN_SECOND)
+{
+	stage_first();
+	BODY(38);
+}
+
+/* And here everything: one of the two types is nowhere named. */
+FUNCTION(stage_lost, SYMBOL_STAGE_LOST)
+{
+	BODY(39);
+}
+
+FUNCTION(poll_lost_a, SYMBOL_POLL_LOST_A)
+{
+	stage_lost();
+	BODY(40);
+}
+
+FUNCTION(dealloc_lost_a, SYMBOL_DEALLOC_LOST_A)
+{
+	stage_lost();
+	BODY(41);
+}
+
+FUNCTION(poll_lost_b, SYMBOL_POLL_LOST_B)
+{
+	stage_lost();
+	BODY(42);
+}
+
+FUNCTION(dealloc_lost_b, SYMBOL_DEALLOC_LOST_B)
+{
+	stage_lost();
+	BODY(43);
+}
+
 /* What a linker's folding leaves: two symbols, one address. */
 __attribute__((alias(SYMBOL_STAGE_FETCH), used)) void stage_store(void) __asm__(SYMBOL_STAGE_STORE);
 
 #define TABLE(id, poll, dealloc, read, shutdown)                                                   \
 	__attribute__((used)) extern const struct table id;                                        \
 	const struct table id = {{poll, schedule, dealloc, read, other, other, shutdown},          \
-				 {24, 32, 40}}
+				 {80, 32, 40}}
 
 TABLE(table_render, poll_render, dealloc_render, read_render, shutdown_render);
 TABLE(table_fetch, poll_fetch, dealloc_folded, other, other);
 TABLE(table_store, poll_store, dealloc_folded, other, other);
 TABLE(table_twin_a, poll_twin, dealloc_twin, other, other);
 TABLE(table_twin_b, poll_twin, dealloc_twin, other, other);
+TABLE(table_first, poll_first, dealloc_first, stage_first, shutdown_first);
+TABLE(table_second, poll_second, dealloc_second, stage_first, shutdown_second);
+TABLE(table_lost_a, poll_lost_a, dealloc_lost_a, other, other);
+TABLE(table_lost_b, poll_lost_b, dealloc_lost_b, other, other);
 TABLE(table_v0, poll_v0, other, other, other);
 TABLE(table_mute, poll_mute, other, other, other);
 

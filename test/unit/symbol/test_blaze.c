@@ -128,7 +128,7 @@ static size_t demangle_doubling(unsigned int levels, char *out, size_t capacity)
 	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz"
 				     "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	char symbol[1024] = "_RINvC1a1fTThhE";
-	size_t used = strlen(symbol), previous = 9, start, n; /* offsets count from behind "_R" */
+	size_t used = strlen(symbol), previous = 9, start, n; /* offsets count from after "_R" */
 
 	while (levels-- > 0) {
 		char reference[4] = "B";

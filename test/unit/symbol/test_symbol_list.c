@@ -37,7 +37,7 @@ static void symbol_list__the_kernels_code_is_found_by_address(void **state)
 	assert_string_equal(name_at(&list, UINT64_C(0xffffffff810001ff)), "first");
 	assert_string_equal(name_at(&list, UINT64_C(0xffffffff81000200)), "second");
 	assert_string_equal(name_at(&list, UINT64_C(0xffffffff81000310)), "last");
-	/* Far behind the last one lies something that is in no list. */
+	/* Far beyond the last one lies something that is in no list. */
 	assert_string_equal(name_at(&list, UINT64_C(0xffffffff91000000)), "");
 	ky_symbol_list_release(&list);
 }

@@ -118,6 +118,30 @@ static void task_names__twin_whose_symbol_is_gone_is_not_guessed(void **state)
 	}
 }
 
+static void task_names__what_one_table_alone_leads_to_decides(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < build_count; i++) {
+		assert_string_equal(name_in(&builds[i], "table_first"), "batch::first");
+		assert_string_equal(name_in(&builds[i], "table_second"), "batch::second");
+	}
+}
+
+static void task_names__merged_code_of_two_tables_is_not_guessed(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < build_count; i++) {
+		assert_string_equal(name_in(&builds[i], "table_lost_a"),
+				    "batch::lost or one with the same code");
+		assert_string_equal(name_in(&builds[i], "table_lost_b"),
+				    "batch::lost or one with the same code");
+	}
+}
+
 static void task_names__v0_symbols_carry_the_type_themselves(void **state)
 {
 	int i;
@@ -326,6 +350,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(task_names__type_is_found_through_the_call_graph),
 		cmocka_unit_test(task_names__folded_types_are_all_named),
 		cmocka_unit_test(task_names__twin_whose_symbol_is_gone_is_not_guessed),
+		cmocka_unit_test(task_names__what_one_table_alone_leads_to_decides),
+		cmocka_unit_test(task_names__merged_code_of_two_tables_is_not_guessed),
 		cmocka_unit_test(task_names__v0_symbols_carry_the_type_themselves),
 		cmocka_unit_test(task_names__without_evidence_there_is_no_name),
 		cmocka_unit_test(task_names__name_is_cut_to_the_callers_buffer),

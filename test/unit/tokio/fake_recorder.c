@@ -5,6 +5,7 @@
 
 #include <kymo/emit.h>
 #include <kymo/off_cpu.h>
+#include <kymo/poll_cost.h>
 #include <kymo/recorder.h>
 #include <string.h>
 
@@ -12,8 +13,33 @@
 
 struct kymo_control kymo_control;
 /* Always inside an event: every emit takes the slow path, which is ours. */
-static struct kymo_thread nobody = {.flags = 1};
-__thread struct kymo_thread *kymo_thread_self = &nobody;
+static struct kymo_thread unrecorded = {.flags = 1};
+__thread struct kymo_thread *kymo_thread_self = &unrecorded;
+
+static const uint64_t no_mark;
+__thread struct kymo_poll_cost kymo_poll_cost_self = {.mark = &no_mark};
+uint64_t kymo_poll_cost_marked;
+uint64_t kymo_poll_cost_ticks_min = UINT64_MAX;
+static struct fake_cost last_cost;
+
+void kymo_poll_cost_look(uint64_t ticks, uint32_t depth)
+{
+	(void)ticks;
+	(void)depth;
+}
+
+void kymo_poll_cost_write(uint64_t begin, uint64_t end, uint64_t counts, uint32_t depth)
+{
+	last_cost.ticks = end - begin;
+	last_cost.counts = kymo_poll_cost_self.counts - counts;
+	last_cost.depth = depth;
+	last_cost.times++;
+}
+
+struct fake_cost fake_last_cost(void)
+{
+	return last_cost;
+}
 
 static struct fake_event events[EVENTS_MAX];
 static uint32_t event_count;
@@ -23,9 +49,14 @@ static uint64_t off_cpu_ticks_min;
 static bool has_room;
 static char metadata_key[64], metadata_value[64];
 
+uint32_t fake_wake_stack;
+
 void fake_recorder_reset(uint32_t gates)
 {
+	fake_wake_stack = 0;
 	event_count = 0;
+	memset(&last_cost, 0, sizeof(last_cost));
+	kymo_poll_cost_ticks_min = UINT64_MAX;
 	memset(&runtime, 0, sizeof(runtime));
 	metadata_key[0] = 0;
 	memset(fake_places(), 0, sizeof(*fake_places()));
@@ -187,34 +218,35 @@ struct fake_places *fake_places(void)
 	return &places;
 }
 
-uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task)
-{
-	(void)chooser;
-	places.choose_count++;
-	places.chosen_task = task;
-	return places.one_in;
-}
-
-void kymo_stack_capture(struct kymo_stack *stack, const struct kymo_stack_start *start)
+void kymo_place_clone(struct kymo_place_poll *poll, const struct kymo_stack_start *start,
+		      uint32_t living)
 {
 	places.start = *start;
-	places.until_sp = stack->until_sp;
-	stack->frames[0] = start->pc;
-	stack->count = 1;
-	stack->end = KYMO_STACK_REACHED;
+	places.living[places.clone_count++ % 8] = living;
+	poll->clones++;
 }
 
-/* A stack is known by how often one was taken before it. */
-void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *place)
+uint32_t kymo_place_close(struct kymo_place_poll *poll, uint32_t living)
 {
-	if (place->frame_count && taken->count < KYMO_PLACE_STACKS_MAX)
-		taken->held[taken->count++].stack = places.take_count++;
+	places.close_count++;
+	places.living_at_end = living;
+	places.poll = *poll;
+	return places.points << KYMO_POLL_POINTS_SHIFT;
 }
 
-void kymo_place_emit(const struct kymo_place_taken *taken)
+static struct fake_wake last_wake;
+
+struct fake_wake fake_last_wake(void)
 {
-	places.tell_count++;
-	places.reported = *taken;
+	return last_wake;
+}
+
+uint32_t kymo_place_wake(const struct kymo_stack_start *start, uint64_t until_sp,
+			 uint32_t frames_max)
+{
+	last_wake = (struct fake_wake){until_sp, frames_max,
+				       start->pc != 0 && start->sp > (uintptr_t)&start};
+	return fake_wake_stack << KYMO_WAKE_STACK_SHIFT;
 }
 
 void kymo_place_end(uint64_t task)

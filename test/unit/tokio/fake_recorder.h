@@ -14,6 +14,13 @@ struct fake_event {
 	uint64_t a, b, c;
 };
 
+/* The last call of kymo_poll_cost_write(), and how many there were. */
+struct fake_cost {
+	uint64_t ticks, counts;
+	uint32_t depth, times;
+};
+struct fake_cost fake_last_cost(void);
+
 /* Forgets all events and metadata, opens these gates. */
 void fake_recorder_reset(uint32_t gates);
 
@@ -23,6 +30,15 @@ uint32_t fake_count_of(uint32_t record);
 
 /* The last event of this type; record is 0 when there is none. */
 struct fake_event fake_last_of(uint32_t record);
+
+/* The number of a stack that wakes get, and what was asked for the last of them; 0: none. */
+extern uint32_t fake_wake_stack;
+struct fake_wake {
+	uint64_t until_sp;
+	uint32_t frames_max;
+	bool has_caller; /* it came with the registers of the function that wakes */
+};
+struct fake_wake fake_last_wake(void);
 
 /* Value of a metadata key, "" when unset. */
 const char *fake_metadata(const char *key);
@@ -42,16 +58,18 @@ uint32_t fake_sampling_ended(void);
 /* How often the signal for samples was asked back, ever. */
 uint32_t fake_signal_left(void);
 
-/* The last blocking call that was told (all zeros: none). set: from how many ticks on calls are
+/* The last blocking call that was recorded (all zeros: none). set: from how many ticks on calls are
  * long, and whether there is room for them; forgets the last one. */
 struct kymo_off_cpu fake_off_cpu(void);
 void fake_off_cpu_set(uint64_t ticks_min, bool room);
-/* What was asked of, and told to, the place table; one_in is what it answers. */
+/* What the place table was told; points is what it answers at a poll's end. */
 struct fake_places {
-	uint32_t one_in;
-	uint32_t choose_count, take_count, tell_count, end_count;
-	uint64_t chosen_task, ended_task, until_sp;
-	struct kymo_place_taken reported; /* last */
+	uint32_t points;
+	uint32_t clone_count, close_count, end_count;
+	uint64_t ended_task;
+	uint32_t living[8]; /* at the last clones */
+	uint32_t living_at_end;
+	struct kymo_place_poll poll; /* last */
 	struct kymo_stack_start start;
 };
 struct fake_places *fake_places(void);

@@ -156,7 +156,7 @@ static const struct table tables[FAKE_TABLES] = {
 	[FAKE_LAUNCH] = TABLE(fake_poll_launch, fake_schedule_blocking),
 };
 
-/* Looks like one and is none: the offsets make no sense. */
+/* Has the shape of one and is none: the offsets make no sense. */
 static const struct table impostor = {{fake_poll_multi, fake_schedule_multi, dealloc, nothing,
 				       nothing, nothing, shut_down},
 				      8,

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <kymo/emit.h>
+#include <kymo/poll_cost.h>
 
 #include "../../../adapters/tokio/hooks.h"
 #include "fake_recorder.h"
@@ -86,6 +87,24 @@ static void hooks__poll_is_recorded_and_reaches_tokio_once(void **state)
 	assert_int_equal(task.state, 3 * FAKE_REFERENCE);
 }
 
+/* Two wakes, one of them in a poll inside it. */
+static void hooks__long_poll_has_its_cost_with_wakes_and_nested_polls(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 41), other = fake_task(FAKE_MULTI, 44);
+
+	(void)state;
+	kymo_poll_cost_ticks_min = 1;
+	inner = &other;
+	fake_poll_body = poll_inner;
+	run(&task);
+	assert_int_equal(fake_last_cost().times, 2);
+	assert_int_equal(fake_last_cost().depth, 1);
+	assert_int_equal(fake_last_cost().counts, KYMO_POLL_COST_NESTED + KYMO_POLL_COST_WAKE);
+	kymo_poll_cost_ticks_min = UINT64_MAX;
+	run(&task);
+	assert_int_equal(fake_last_cost().times, 2);
+}
+
 static void hooks__completion_is_the_end_of_the_task(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 42);
@@ -108,7 +127,7 @@ static void hooks__last_reference_frees_through_the_table(void **state)
 	assert_int_equal(task.state >> 6, 0);
 }
 
-static void hooks__cancelled_task_says_so(void **state)
+static void hooks__cancelled_task_is_recorded_as_such(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 44);
 
@@ -153,6 +172,28 @@ static void hooks__recorded_wake_in_its_own_poll_is_not_derived_again(void **sta
 	assert_int_equal(fake_count_of(KYMO_RECORD_WAKE), 1);
 	assert_int_equal(fake_last_of(KYMO_RECORD_WAKE).arg, 0);
 	assert_int_equal(fake_last_of(KYMO_RECORD_POLL_END).arg, 0);
+}
+
+/* Inside a poll up to that, and only while stacks are wanted. */
+static void hooks__wake_says_which_functions_issue_it(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 147);
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	(void)state;
+	fake_wake_stack = 9;
+	fake_poll_body = wake_self;
+	run(&task);
+	assert_int_equal(fake_last_of(KYMO_RECORD_WAKE).arg, 9 << KYMO_WAKE_STACK_SHIFT);
+	assert_true(fake_last_wake().has_caller);
+	assert_true(fake_last_wake().until_sp > here - 65536 && fake_last_wake().until_sp < here);
+	assert_int_equal(fake_last_wake().frames_max, KYMO_WAKE_FRAMES_MAX);
+	fake_wake_by_ref(&task);
+	assert_int_equal(fake_last_wake().until_sp, 0);
+	fake_recorder_reset(UINT32_MAX & ~(uint32_t)KYMO_GATE_PLACE);
+	fake_wake_stack = 9;
+	fake_wake_by_ref(&task);
+	assert_int_equal(fake_last_of(KYMO_RECORD_WAKE).arg, 0);
 }
 
 static void hooks__wake_of_a_task_that_runs_elsewhere_is_not_derived(void **state)
@@ -242,30 +283,27 @@ static void clone_often(struct fake_task *task)
 		fake_clone(task);
 }
 
-static void hooks__place_is_taken_where_the_polled_task_is_cloned(void **state)
+static void hooks__clones_of_the_polled_task_alone_are_reported(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 60);
 	struct fake_places *places = fake_places();
 
 	(void)state;
-	places->one_in = 64;
+	places->points = 77;
 	fake_poll_body = clone_often;
 	run(&task);
-	/* Decided once; three stacks at most, told together. */
-	assert_int_equal(places->choose_count, 1);
-	assert_int_equal(places->chosen_task, 60);
-	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX);
-	assert_int_equal(places->tell_count, 1);
-	assert_int_equal(places->reported.count, KYMO_PLACE_STACKS_MAX);
-	assert_int_equal(places->reported.task, 60);
-	assert_int_equal(places->reported.one_in, 64);
-	assert_false(places->reported.may_have_moved);
-	/* The registers are those of whoever cloned, inside the poll. */
-	assert_true(places->start.sp < places->until_sp);
-	assert_true(places->until_sp - places->start.sp < 4096);
+	assert_int_equal(places->clone_count, 5);
+	assert_int_equal(places->close_count, 1);
+	assert_int_equal(places->poll.clones, 5);
+	assert_int_equal(places->poll.task_word >> KYMO_NAME_BITS, 60);
+	/* The registers are those of the function that cloned, inside the poll. */
+	assert_true(places->start.sp < places->poll.until_sp);
+	assert_true(places->poll.until_sp - places->start.sp < 4096);
+	assert_int_equal(fake_last_of(KYMO_RECORD_POLL_END).arg >> KYMO_POLL_POINTS_SHIFT, 77);
 	assert_int_equal(places->end_count, 0);
-	run(&task);
-	assert_int_equal(places->choose_count, 2);
+	/* Outside a poll no task waits. */
+	fake_clone(&task);
+	assert_int_equal(places->clone_count, 5);
 }
 
 /* Of wakers that live at the poll's begin, by the letters of `script`: a leaf clones (c), gives a
@@ -290,77 +328,55 @@ static void follow_script(struct fake_task *task)
 		task->state -= FAKE_REFERENCE;
 }
 
-/* What is told of a poll: the numbers of its captures. Returns whether it may have moved. */
-static bool told_of(const char *next, uint32_t wakers, const char *expected)
+/* Wakers that live by the count of references at the poll's clones and at its end, one letter each:
+ * ? where the count does not say. */
+static void check_living(const char *next, uint32_t wakers, const char *expected)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 66);
 	struct fake_places *places = fake_places();
-	char reported[KYMO_PLACE_STACKS_MAX + 1] = "";
+	char said[10] = "";
+	uint32_t i;
 
 	task.state = FAKE_NOTIFIED | FAKE_JOIN_INTEREST | (3 + wakers) * (uint64_t)FAKE_REFERENCE;
 	memset(places, 0, sizeof(*places));
-	places->one_in = 1;
 	script = next;
 	fake_poll_body = follow_script;
 	run(&task);
-	for (uint32_t i = 0; i < places->reported.count; i++)
-		reported[i] = (char)('0' + places->reported.held[i].stack);
-	assert_string_equal(reported, expected);
-	return places->reported.may_have_moved;
+	for (i = 0; i < places->clone_count; i++)
+		said[i] = places->living[i] == KYMO_PLACE_LIVING_UNKNOWN ?
+				  '?' :
+				  (char)('0' + places->living[i]);
+	if (places->close_count)
+		said[i] = places->living_at_end == KYMO_PLACE_LIVING_UNKNOWN ?
+				  '?' :
+				  (char)('0' + places->living_at_end);
+	assert_string_equal(said, expected);
 }
 
-static void hooks__places_that_a_task_went_by_in_a_poll_are_no_waits(void **state)
+static void hooks__living_wakers_are_counted_by_references(void **state)
 {
 	(void)state;
-	assert_false(told_of("c", 0, "0"));
+	check_living("", 0, "0");
+	check_living("", 2, "2");
+	check_living("c", 0, "01");
 	/* One after the other: a tick that was due, and then a lock. */
-	assert_false(told_of("cdc", 0, "1"));
-	assert_false(told_of("cdcdcdc", 0, "3"));
-	/* Both at once; and a third one that was due before, or inside one of them. */
-	assert_false(told_of("cc", 0, "01"));
-	assert_false(told_of("cdcc", 0, "12"));
-	assert_false(told_of("ccdc", 0, "02"));
+	check_living("cdc", 0, "001");
+	/* Both at once; beside one of an earlier poll. */
+	check_living("cc", 0, "012");
+	check_living("cc", 1, "123");
 	/* A leaf clones anew and gives the old one back. */
-	assert_false(told_of("cdcd", 2, "01"));
-	/* One that keeps its waker from before counts: too much may be told, never too little. */
-	assert_false(told_of("cdc", 1, "01"));
-	/* Given back behind the last clone: by whom is a guess. */
-	assert_false(told_of("ccd", 0, "1"));
-	assert_true(told_of("cccd", 0, "12"));
-	assert_true(told_of("cd", 0, "0"));
+	check_living("cdcd", 2, "222");
 }
 
-static void hooks__places_of_a_woken_poll_are_emitted_as_taken(void **state)
+static void hooks__wakers_of_a_woken_poll_are_not_counted(void **state)
 {
 	(void)state;
-	/* Whoever woke it has its waker. */
-	assert_false(told_of("ccdw", 0, "01"));
-	assert_false(told_of("cwdc", 0, "01"));
-	assert_false(told_of("ce", 0, ""));
-	assert_int_equal(fake_places()->tell_count, 0);
-}
-
-static void hooks__poll_that_goes_by_many_leaves_takes_few_of_them(void **state)
-{
-	(void)state;
-	assert_false(told_of("cdcdcdcdcdcdcdc", 0, "7"));
-	/* The last one was seen and not taken. */
-	assert_true(told_of("cdcdcdcdcdcdcdcdc", 0, ""));
-	assert_int_equal(fake_places()->take_count, KY_TOKIO_CAPTURES_MAX);
-}
-
-static void hooks__place_that_is_not_wanted_is_not_asked_for_again(void **state)
-{
-	struct fake_task task = fake_task(FAKE_MULTI, 61);
-
-	(void)state;
-	fake_poll_body = clone_often;
-	run(&task);
-	assert_int_equal(fake_places()->choose_count, 1);
-	assert_int_equal(fake_places()->tell_count, 0);
-	/* Outside a poll nobody waits. */
-	fake_clone(&task);
-	assert_int_equal(fake_places()->choose_count, 1);
+	/* The thread that woke it has its waker. */
+	check_living("ccdw", 0, "01?");
+	check_living("cwdc", 0, "0??");
+	/* Where it waited is of no use when it is over. */
+	check_living("ce", 0, "0");
+	assert_int_equal(fake_places()->close_count, 0);
 }
 
 static void clone_around_another_poll(struct fake_task *task)
@@ -380,16 +396,12 @@ static void hooks__places_of_a_poll_continue_after_another_inside_it(void **stat
 	struct fake_places *places = fake_places();
 
 	(void)state;
-	places->one_in = 64;
 	fake_poll_body = clone_around_another_poll;
 	run(&task);
-	assert_int_equal(places->choose_count, 2);
-	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX + 2);
-	assert_int_equal(places->tell_count, 2);
-	assert_int_equal(places->reported.task, 64);
-	assert_int_equal(places->reported.count, 2);
-	fake_clone(&task);
-	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX + 2);
+	assert_int_equal(places->clone_count, 7);
+	assert_int_equal(places->close_count, 2);
+	assert_int_equal(places->poll.task_word >> KYMO_NAME_BITS, 64);
+	assert_int_equal(places->poll.clones, 2);
 }
 
 static void hooks__place_ends_with_the_task(void **state)
@@ -414,10 +426,9 @@ static void hooks__places_are_recorded_only_with_their_gate(void **state)
 
 	(void)state;
 	fake_recorder_reset(UINT32_MAX & ~(uint32_t)KYMO_GATE_PLACE);
-	fake_places()->one_in = 1;
 	fake_poll_body = clone_often;
 	run(&task);
-	assert_int_equal(fake_places()->choose_count, 0);
+	assert_int_equal(fake_places()->clone_count + fake_places()->close_count, 0);
 	assert_int_equal(fake_count_of(KYMO_RECORD_WAKER_CLONE), 6);
 }
 
@@ -456,7 +467,7 @@ static void hooks__end_seen_by_poll_and_shutdown_is_emitted_once(void **state)
 	assert_int_equal(fake_count_of(KYMO_RECORD_TASK_END), 1);
 	assert_int_equal(fake_last_of(KYMO_RECORD_POLL_END).arg, 0);
 	assert_int_equal(task.state, FAKE_COMPLETE | 3 * FAKE_REFERENCE);
-	/* Told once and for all. */
+	/* Recorded once and for all. */
 	fake_shutdown_body = NULL;
 	fake_shutdown(&task);
 	assert_int_equal(fake_count_of(KYMO_RECORD_TASK_END), 1);
@@ -469,7 +480,7 @@ static void idle_then_complete(struct fake_task *task)
 	complete(task);
 }
 
-/* Running when the shutdown begins, idle when Tokio looks: the shutdown ends it after all. */
+/* Running when the shutdown begins, idle when Tokio checks: the shutdown ends it after all. */
 static void hooks__shutdown_that_overtakes_a_poll_emits_the_end(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 65);
@@ -540,7 +551,7 @@ static void hooks__polls_make_a_worker_of_a_thread_whose_launch_was_not_seen(voi
 		assert_false(ky_tokio_is_worker(&ky_tokio_self));
 		run(&one);
 		run(&one);
-		/* Told once to each recording: that it is a worker, then whose. */
+		/* Written once to each recording: that it is a worker, then whose. */
 		assert_int_equal(fake_event_at(0).record, KYMO_RECORD_WORKER_BEGIN);
 		assert_int_equal(fake_event_at(1).record, KYMO_RECORD_RUNTIME);
 		assert_int_equal(fake_event_at(0).b, fake_event_at(1).a);
@@ -620,22 +631,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(hooks__poll_is_recorded_and_reaches_tokio_once),
+		CASE(hooks__long_poll_has_its_cost_with_wakes_and_nested_polls),
 		CASE(hooks__completion_is_the_end_of_the_task),
 		CASE(hooks__last_reference_frees_through_the_table),
-		CASE(hooks__cancelled_task_says_so),
+		CASE(hooks__cancelled_task_is_recorded_as_such),
 		CASE(hooks__stale_notification_of_an_ended_task_ends_nothing),
 		CASE(hooks__unrecorded_wake_in_its_own_poll_is_derived),
 		CASE(hooks__recorded_wake_in_its_own_poll_is_not_derived_again),
+		CASE(hooks__wake_says_which_functions_issue_it),
 		CASE(hooks__wake_of_a_task_that_runs_elsewhere_is_not_derived),
 		CASE(hooks__nested_poll_keeps_the_outer_one_apart),
 		CASE(hooks__runtime_is_emitted_when_the_owner_changes),
 		CASE(hooks__closed_gates_record_nothing_and_pass_everything),
 		CASE(hooks__waker_clone_is_recorded_only_with_its_gate),
-		CASE(hooks__place_is_taken_where_the_polled_task_is_cloned),
-		CASE(hooks__places_that_a_task_went_by_in_a_poll_are_no_waits),
-		CASE(hooks__places_of_a_woken_poll_are_emitted_as_taken),
-		CASE(hooks__poll_that_goes_by_many_leaves_takes_few_of_them),
-		CASE(hooks__place_that_is_not_wanted_is_not_asked_for_again),
+		CASE(hooks__clones_of_the_polled_task_alone_are_reported),
+		CASE(hooks__living_wakers_are_counted_by_references),
+		CASE(hooks__wakers_of_a_woken_poll_are_not_counted),
 		CASE(hooks__places_of_a_poll_continue_after_another_inside_it),
 		CASE(hooks__place_ends_with_the_task),
 		CASE(hooks__places_are_recorded_only_with_their_gate),

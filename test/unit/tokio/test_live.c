@@ -53,8 +53,8 @@ static void live__words_are_changed_and_restored(void **state)
 	assert_int_equal(ky_tokio_live_count(), 0);
 }
 
-/* Somebody who changed a word after us knows better. */
-static void live__what_is_not_ours_any_more_stays(void **state)
+/* Code that changed a word later keeps its value. */
+static void live__what_another_replaced_stays(void **state)
 {
 	(void)state;
 	writable[0] = 5;
@@ -102,7 +102,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(live__words_are_changed_and_restored),
-		cmocka_unit_test(live__what_is_not_ours_any_more_stays),
+		cmocka_unit_test(live__what_another_replaced_stays),
 		cmocka_unit_test(live__words_of_an_object_that_is_gone_are_left_out),
 		cmocka_unit_test(live__no_more_words_than_there_is_room_for),
 	};

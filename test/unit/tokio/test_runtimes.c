@@ -58,7 +58,7 @@ static void runtimes__another_owner_at_the_same_address_is_new(void **state)
 	assert_int_equal(fake_runtime().count, 2);
 }
 
-static void runtimes__local_sets_share_one_key_and_are_none(void **state)
+static void runtimes__local_sets_share_one_key_and_are_no_runtime(void **state)
 {
 	uint64_t first = ky_tokio_runtime_of(0x40000, 8, KY_TOKIO_KIND_LOCAL_SET, 2);
 
@@ -86,7 +86,7 @@ int main(void)
 		CASE(runtimes__workers_and_tasks_share_the_key),
 		CASE(runtimes__address_of_a_dropped_one_is_a_new_runtime),
 		CASE(runtimes__another_owner_at_the_same_address_is_new),
-		CASE(runtimes__local_sets_share_one_key_and_are_none),
+		CASE(runtimes__local_sets_share_one_key_and_are_no_runtime),
 		CASE(runtimes__beyond_the_table_the_address_is_the_key),
 	};
 

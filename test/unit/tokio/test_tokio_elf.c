@@ -193,7 +193,7 @@ static void elf__hostile_symbols_do_not_fault(void **state)
 	open_damaged(image, image_bytes);
 }
 
-/* The string table moves behind the file and grows by 8 MiB of other programs' names. */
+/* The string table moves after the file and grows by 8 MiB of other programs' names. */
 static void elf__large_string_table_is_not_kept(void **state)
 {
 	const size_t more = 8u << 20;
@@ -256,7 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(elf__finds_its_own_symbols),
-		/* Before the hostile ones: they leave other tables behind in the process. */
+		/* Before the hostile ones: they leave other tables in the process. */
 		CASE(code__walk_reaches_what_is_called_and_nothing_else),
 		CASE(elf__other_files_are_refused),
 		CASE(elf__every_short_file_is_refused),

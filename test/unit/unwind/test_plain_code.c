@@ -99,7 +99,7 @@ static void read__refuses_what_it_does_not_follow(void **state)
 		assert_int_equal(ky_plain_read(codes[i].bytes, codes[i].count, &plain), -1);
 }
 
-static void read__bears_every_cut(void **state)
+static void read__survives_every_cut(void **state)
 {
 	struct ky_plain plain;
 
@@ -116,7 +116,7 @@ int main(void)
 		cmocka_unit_test(read__takes_a_jump_forward),
 		cmocka_unit_test(read__says_where_registers_are_saved),
 		cmocka_unit_test(read__refuses_what_it_does_not_follow),
-		cmocka_unit_test(read__bears_every_cut),
+		cmocka_unit_test(read__survives_every_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
@@ -126,7 +126,7 @@ int main(void)
 
 int main(void)
 {
-	print_message("1..0 # SKIP code of another processor\n");
+	print_message("1..0 # SKIP code of another CPU\n");
 	return 0;
 }
 

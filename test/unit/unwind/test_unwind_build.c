@@ -16,7 +16,7 @@
 #include <unwind/unwind_table.h>
 
 #define OFFSET 65536u
-#define LOOKS 100000u
+#define LOOK_UPS 100000u
 
 static struct ky_unwind_object object;
 static struct ky_unwind_builder builder;
@@ -99,13 +99,13 @@ static void compare(int fd)
 	struct ky_unwind_code looked_up;
 	uint32_t checked = 0;
 
-	assert_int_equal(ky_unwind_object_open(&object, ky_unwind_read_file, &fd, false, 0), 0);
+	assert_int_equal(ky_unwind_object_init(&object, ky_unwind_read_file, &fd, false, 0), 0);
 	assert_int_equal(build(KY_UNWIND_AREA_BYTES, put, &built), 0);
 	assert_true(built.function_count > 0 && built.unknown_count == 0);
 	looked_up = tables(&built);
 	code = code_of();
 	ky_cfi_reset(&machine);
-	for (uint32_t i = 0; i < LOOKS; i++) {
+	for (uint32_t i = 0; i < LOOK_UPS; i++) {
 		uint64_t pc = code->address + next() % code->memory_bytes;
 
 		if (!ky_cfi_find(&machine, &object.source, pc))
@@ -113,7 +113,7 @@ static void compare(int fd)
 		check_rule(&looked_up, pc, &machine);
 		checked++;
 	}
-	assert_true(checked > LOOKS / 2);
+	assert_true(checked > LOOK_UPS / 2);
 	print_message("# %u functions, %u rows, %u wide rules, %u places compared\n",
 		      built.function_count, built.row_count, built.wide_count, checked);
 }
@@ -146,7 +146,7 @@ static void open_own(int *fd)
 {
 	*fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	assert_true(*fd >= 0);
-	assert_int_equal(ky_unwind_object_open(&object, ky_unwind_read_file, fd, false, 0), 0);
+	assert_int_equal(ky_unwind_object_init(&object, ky_unwind_read_file, fd, false, 0), 0);
 }
 
 static void build__writes_nothing_after_its_end(void **state)

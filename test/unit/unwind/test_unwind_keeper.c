@@ -70,7 +70,7 @@ static void reading__follows_libraries_that_come_and_go(void **state)
 	assert_non_null(library);
 	dlclose(library);
 	if (dlopen("libm.so.6", RTLD_NOW | RTLD_NOLOAD)) {
-		print_message("# somebody else holds the library, a sanitizer say\n");
+		print_message("# something else holds the library, a sanitizer say\n");
 		skip();
 	}
 	assert_int_equal(own_tables_open(&tables), 0);

@@ -68,7 +68,7 @@ static void pack__the_rest_is_wide(void **state)
 	assert_int_equal(wide.fp, 0);
 }
 
-static void pack__what_is_not_followed_says_so(void **state)
+static void pack__what_is_not_followed_is_marked(void **state)
 {
 	struct ky_cfi_row row = row_by(KY_UNWIND_SP, 8);
 	struct ky_unwind_wide wide;
@@ -88,7 +88,7 @@ static void pack__what_is_not_followed_says_so(void **state)
 #endif
 }
 
-/* Every field of an area with two modules, set to everything that could hurt: nothing behind its
+/* Every field of an area with two modules, set to everything that could do harm: nothing after its
  * last page may be touched, and what is found lies in what was asked for. */
 static void look_up__survives_damage(void **state)
 {
@@ -153,7 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pack__common_frames_fit),
 		cmocka_unit_test(pack__the_rest_is_wide),
-		cmocka_unit_test(pack__what_is_not_followed_says_so),
+		cmocka_unit_test(pack__what_is_not_followed_is_marked),
 		cmocka_unit_test(look_up__survives_damage),
 	};
 

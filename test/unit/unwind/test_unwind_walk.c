@@ -134,7 +134,7 @@ static void walk__follows_the_second_register(void **state)
 	check(KY_WALK_UNKNOWN, 2);
 }
 
-/* `pop rbx; pop rbp; ret`: at the last one the tables tell of places below sp. */
+/* `pop rbx; pop rbp; ret`: at the last one the tables name places below sp. */
 static void walk__a_register_that_was_popped_is_itself_again(void **state)
 {
 	struct ky_walk_start start = at(1, 0);
@@ -226,7 +226,7 @@ static void walk__a_stack_that_makes_no_sense_ends_it(void **state)
 {
 	(void)state;
 	area.rows[1].rule = rule(KY_UNWIND_BY_SP, 1, 0, 0);
-	go(at(1, WORDS)); /* behind its end */
+	go(at(1, WORDS)); /* beyond its end */
 	check(KY_WALK_UNREADABLE, 1);
 	area.rows[1].rule = rule(KY_UNWIND_BY_FP, 2, 0, 0);
 	stack[41] = in(1);
@@ -345,7 +345,7 @@ int main(void)
 	};
 
 	if (KY_UNWIND_LINKED) {
-		print_message("1..0 # SKIP rules of another processor\n");
+		print_message("1..0 # SKIP rules of another CPU\n");
 		return 0;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

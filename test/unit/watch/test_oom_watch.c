@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void log__names_whom_the_kernel_killed_for_memory(void **state)
+static void log__names_the_process_killed_for_memory(void **state)
 {
 	uint64_t ns = 0;
 	uint32_t uid = 0;
@@ -32,7 +32,7 @@ static void log__names_whom_the_kernel_killed_for_memory(void **state)
 	assert_int_equal(uid, UINT32_MAX);
 }
 
-static void log__other_records_name_nobody(void **state)
+static void log__other_records_name_no_process(void **state)
 {
 	static const char *const records[] = {
 		"",
@@ -88,8 +88,8 @@ static void judge__claims_nothing_without_a_sign(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(log__names_whom_the_kernel_killed_for_memory),
-		cmocka_unit_test(log__other_records_name_nobody),
+		cmocka_unit_test(log__names_the_process_killed_for_memory),
+		cmocka_unit_test(log__other_records_name_no_process),
 		cmocka_unit_test(cgroup__both_versions_have_a_counter),
 		cmocka_unit_test(judge__claims_nothing_without_a_sign),
 	};

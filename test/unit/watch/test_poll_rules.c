@@ -10,7 +10,7 @@
 
 /* ---- polls ---- */
 
-/* Whenever a poll begins between two looks, whatever the threshold: told at most 100 ms late. */
+/* Whenever a poll begins between two checks, whatever the threshold: fired at most 100 ms late. */
 static void poll__fires_within_100_ms_of_its_threshold(void **state)
 {
 	static const uint64_t thresholds[] = {1, 10, 60, 100, 250, 1000, 7000, 60000};
@@ -41,7 +41,7 @@ static void poll__fires_within_100_ms_of_its_threshold(void **state)
 			assert_int_equal(fired(0)->runtime, 0x1000);
 			assert_int_equal(fired(0)->rule_index, 0);
 			assert_int_equal(fired(0)->rule->threshold, threshold);
-			/* And once only, however long it goes on. */
+			/* And once only, however long it lasts. */
 			watch_case_until(&watch, begin + threshold + 20000 * MS);
 			assert_int_equal(watch.fired_count, 1);
 		}
@@ -96,7 +96,7 @@ static void poll__nested_counts_its_outermost(void **state)
 }
 
 /* The poll goes along from sub-buffer to sub-buffer, round the ring more than once. */
-static void poll__is_followed_from_slot_to_slot(void **state)
+static void poll__is_followed_across_sub_buffers(void **state)
 {
 	uint64_t now = START;
 
@@ -114,7 +114,7 @@ static void poll__is_followed_from_slot_to_slot(void **state)
 }
 
 /* A pool thread that took over a sub-buffer polls now: it is the one that hangs. */
-static void poll__of_a_thread_that_continues_a_slot(void **state)
+static void poll__of_a_thread_that_continues_a_sub_buffer(void **state)
 {
 	struct test_writer heir;
 
@@ -133,7 +133,7 @@ static void poll__of_a_thread_that_continues_a_slot(void **state)
 	assert_int_equal(fired(0)->notes[0].syscall, -1);
 }
 
-/* block_in_place: the worker goes on elsewhere, so the poll holds up nobody. */
+/* block_in_place: the worker continues elsewhere, so the poll blocks no task. */
 static void poll__whose_worker_moved_is_excused(void **state)
 {
 	struct test_writer next;
@@ -156,7 +156,7 @@ static void poll__whose_worker_moved_is_excused(void **state)
 	assert_int_equal(fired(0)->task, 13);
 }
 
-static void poll__that_was_open_before_us_fires_at_once(void **state)
+static void poll__open_before_the_watchdog_fires_at_once(void **state)
 {
 	(void)state;
 	test_poll(&writer, START, TASK, 0);
@@ -188,7 +188,7 @@ static void poll__of_a_worker_that_is_old(void **state)
 	assert_int_equal(fired(1)->runtime, 0x1000);
 }
 
-static void poll__many_at_a_time_are_one_story(void **state)
+static void poll__many_at_a_time_share_a_firing(void **state)
 {
 	struct test_writer others[6];
 
@@ -202,7 +202,7 @@ static void poll__many_at_a_time_are_one_story(void **state)
 	}
 	watch_case_arm(&watch, "poll>100ms cooldown=1s");
 	watch_case_until(&watch, START + 30000 * MS);
-	/* The first at 105 ms; some of the others were not over it yet, and are told together
+	/* The first at 105 ms; some of the others were not over it yet, and fire together
 	 * once the cooldown is over. */
 	assert_in_range(watch.fired_count, 1, 2);
 	assert_int_equal(fired(0)->tid, 105);
@@ -251,14 +251,14 @@ static void notes__cover_the_whole_time(void **state)
 	for (size_t i = 1; i < fired(1)->note_count; i++)
 		assert_true(fired(1)->notes[i].monotonic_ns - fired(1)->notes[i - 1].monotonic_ns <
 			    360000 * MS);
-	/* What came behind the firing is there for the dump. */
+	/* What came after the firing is there for the dump. */
 	count = ky_watchdog_notes(watch.watchdog, after, KY_STUCK_NOTES);
 	assert_in_range(count, 1, KY_STUCK_NOTES);
 	assert_true(after[0].monotonic_ns > fired(1)->monotonic_ns);
 }
 
 /* The counter is not quite as fast as its header says: the notes of one poll agree all the same. */
-static void notes__of_one_poll_name_one_beginning(void **state)
+static void notes__of_one_poll_have_one_begin(void **state)
 {
 	(void)state;
 	watch.ring.drift_ppm = 40;
@@ -271,7 +271,7 @@ static void notes__of_one_poll_name_one_beginning(void **state)
 		assert_int_equal(fired(0)->notes[i].begin_ns, fired(0)->notes[0].begin_ns);
 }
 
-static void notes__unreadable_is_told_not_failed(void **state)
+static void notes__unreadable_values_are_marked(void **state)
 {
 	char path[200];
 
@@ -325,7 +325,7 @@ static void stopped__process_is_not_stuck(void **state)
 	assert_int_equal(watch.fired_count, 0);
 	ky_watchdog_stats(watch.watchdog, &stats);
 	assert_int_equal(stats.stopped_count, 1);
-	/* It goes on and hangs for as long as the rule says. */
+	/* It continues and hangs for as long as the rule says. */
 	fake_proc_thread(&watch.proc, TID, 'S', "0 0x3 0x0 0x0 0x0 0x0 0x0 0x1 0x2", "pipe_read");
 	watch_case_until(&watch, START + 60100 * MS);
 	assert_int_equal(watch.fired_count, 0);
@@ -433,7 +433,7 @@ static void stall__idle_is_fine(void **state)
 	assert_int_equal(watch.fired_count, 0);
 }
 
-static void stall__asleep_although_tasks_are_ready(void **state)
+static void stall__all_parked_although_tasks_are_ready(void **state)
 {
 	(void)state;
 	three_workers();
@@ -483,23 +483,23 @@ int main(void)
 		WORKER_CASE(poll__that_ends_in_time_is_silent),
 		WORKER_CASE(poll__in_the_blocking_pool_does_not_count),
 		WORKER_CASE(poll__nested_counts_its_outermost),
-		WORKER_CASE(poll__is_followed_from_slot_to_slot),
-		WORKER_CASE(poll__of_a_thread_that_continues_a_slot),
+		WORKER_CASE(poll__is_followed_across_sub_buffers),
+		WORKER_CASE(poll__of_a_thread_that_continues_a_sub_buffer),
 		WORKER_CASE(poll__whose_worker_moved_is_excused),
-		WORKER_CASE(poll__that_was_open_before_us_fires_at_once),
+		WORKER_CASE(poll__open_before_the_watchdog_fires_at_once),
 		WORKER_CASE(poll__of_a_worker_that_is_old),
-		WORKER_CASE(poll__many_at_a_time_are_one_story),
+		WORKER_CASE(poll__many_at_a_time_share_a_firing),
 		WORKER_CASE(notes__say_what_the_thread_does),
 		WORKER_CASE(notes__cover_the_whole_time),
-		WORKER_CASE(notes__of_one_poll_name_one_beginning),
-		WORKER_CASE(notes__unreadable_is_told_not_failed),
+		WORKER_CASE(notes__of_one_poll_have_one_begin),
+		WORKER_CASE(notes__unreadable_values_are_marked),
 		WORKER_CASE(notes__of_another_namespace_are_unreadable),
 		WORKER_CASE(stopped__process_is_not_stuck),
 		WORKER_CASE(stall__all_workers_of_a_runtime_hang),
 		WORKER_CASE(stall__a_parked_worker_is_fine),
 		WORKER_CASE(stall__a_recording_that_was_stopped_is_fine),
 		WORKER_CASE(stall__idle_is_fine),
-		WORKER_CASE(stall__asleep_although_tasks_are_ready),
+		WORKER_CASE(stall__all_parked_although_tasks_are_ready),
 		WORKER_CASE(stall__stopped_process_is_fine),
 		WORKER_CASE(stall__needs_parks_to_know),
 	};

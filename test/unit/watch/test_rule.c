@@ -110,7 +110,7 @@ static void parse__appends_up_to_the_limit(void **state)
 	assert_string_equal(errbuf, "trigger rule: \"span\" is one rule too many: 32 are the most");
 }
 
-static void parse__says_what_it_stumbled_over(void **state)
+static void parse__names_the_wrong_word(void **state)
 {
 	(void)state;
 	refused("pol>1s", "trigger rule: \"pol\" is nothing to watch; there are poll, wake, queue, "
@@ -265,7 +265,7 @@ static void value__reads_well(void **state)
 	assert_string_equal(text, "1,");
 }
 
-static void events__only_where_the_ring_cannot_tell(void **state)
+static void events__are_needed_only_where_the_ring_lacks_the_value(void **state)
 {
 	(void)state;
 	parse("poll>1s; stall>1s; runnable>1s; cpu>1%; throttled>1%; rss>1; counter:x>1; "
@@ -284,11 +284,11 @@ int main(void)
 		cmocka_unit_test(parse__pairs_come_in_any_order),
 		cmocka_unit_test(parse__several_rules_and_comments),
 		cmocka_unit_test(parse__appends_up_to_the_limit),
-		cmocka_unit_test(parse__says_what_it_stumbled_over),
+		cmocka_unit_test(parse__names_the_wrong_word),
 		cmocka_unit_test(format__is_the_shortest_text),
 		cmocka_unit_test(format__parses_to_the_same_rule),
 		cmocka_unit_test(value__reads_well),
-		cmocka_unit_test(events__only_where_the_ring_cannot_tell),
+		cmocka_unit_test(events__are_needed_only_where_the_ring_lacks_the_value),
 	};
 
 	return cmocka_run_group_tests_name("rule", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Rules about numbers: CPU, throttling, memory, waits for a processor, counters, sums over events.
- * Each is shown to fire, and not to fire for what only looks like it. */
+/* Rules about numbers: CPU, throttling, memory, waits for a CPU, counters, sums over events.
+ * Each is shown to fire, and not to fire for what only resembles it. */
 #include "../../lib/watch_case.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 static uint64_t cpu_ms;
 
-/* Uses so many percent of a core up to ns, told every 100 ms. */
+/* Uses so many percent of a CPU up to ns, reported every 100 ms. */
 static void use_cpu(uint64_t ns, uint64_t percent)
 {
 	while (watch.ring.now_ns < ns) {
@@ -36,7 +36,7 @@ static void cpu__must_last_for_its_duration(void **state)
 	assert_int_equal(watch.fired_count, 1);
 	assert_in_range(fired(0)->value, 200, 260);
 	assert_int_equal(fired(0)->note_count, 0);
-	/* One story as long as it lasts. */
+	/* One firing as long as it lasts. */
 	use_cpu(START + 200 * SECOND, 250);
 	assert_int_equal(watch.fired_count, 1);
 	use_cpu(START + 202 * SECOND, 10);
@@ -44,7 +44,7 @@ static void cpu__must_last_for_its_duration(void **state)
 	assert_int_equal(watch.fired_count, 2);
 }
 
-static void cpu__of_a_hole_does_not_count(void **state)
+static void cpu__across_a_late_check_does_not_count(void **state)
 {
 	(void)state;
 	cpu_ms = 0;
@@ -126,14 +126,14 @@ static void rss__growth_within_its_time(void **state)
 	rss_at(START + 21 * SECOND, 1000 + 20 * 51 + 1100);
 	assert_int_equal(watch.fired_count, 1);
 	assert_in_range(fired(0)->value, 4u << 20, 8u << 20);
-	/* What went down may come again: a new story, once the cooldown is over. */
+	/* What went down may come again: a new firing, once the cooldown is over. */
 	rss_at(START + 80 * SECOND, 1000);
 	rss_at(START + 95 * SECOND, 1000);
 	rss_at(START + 97 * SECOND, 2500);
 	assert_int_equal(watch.fired_count, 2);
 }
 
-/* ---- a processor ---- */
+/* ---- a CPU ---- */
 
 static void runnable__counts_waits_of_workers_alone(void **state)
 {
@@ -149,7 +149,7 @@ static void runnable__counts_waits_of_workers_alone(void **state)
 	fake_proc_write(&watch.proc, "task/71/schedstat", "1000 500 3\n");
 	watch_case_arm(&watch, "runnable>50ms");
 	watch_case_until(&watch, START + 3 * SECOND);
-	/* They tell only once they run again. */
+	/* They are counted only once they run again. */
 	test_emit(&worker, START + 3 * SECOND, KYMO_RECORD_UNPARK, 0, 0, 0, 0, 0);
 	test_emit(&pool, START + 3 * SECOND, KYMO_RECORD_BLOCKING_END, 0, 0, 0, 0, 0);
 	fake_proc_write(&watch.proc, "task/71/schedstat", "1000 900000500 3\n");
@@ -170,7 +170,7 @@ static void runnable__counts_waits_of_workers_alone(void **state)
 	assert_int_equal(watch.fired_count, 1);
 }
 
-/* More workers than are read in one look: each has its turn, and one story stays one. */
+/* More workers than one check reads: each has its turn, and one wait stays one firing. */
 static void runnable__many_workers_take_turns(void **state)
 {
 	static struct test_writer workers[70];
@@ -268,7 +268,7 @@ static void errors__growth_a_second_of_those_marked(void **state)
 
 /* ---- what the events say ---- */
 
-static void events__wakes_and_spans_are_told_one_by_one(void **state)
+static void events__wakes_and_spans_fire_one_by_one(void **state)
 {
 	(void)state;
 	watch.options.has_sums = true;
@@ -313,7 +313,7 @@ static void span__fires_once_while_it_is_open_and_not_again_at_its_end(void **st
 	watch_case_until(&watch, START + 1000 * MS);
 	assert_int_equal(watch.fired_count, 0);
 	watch_case_until(&watch, START + 1400 * MS);
-	assert_int_equal(watch.fired_count, 1); /* one story */
+	assert_int_equal(watch.fired_count, 1); /* one firing for both */
 	assert_in_range(fired(0)->value, 1000 * MS, 1200 * MS);
 	open_span(7, 13, START + 1400 * MS);
 	watch_case_until(&watch, START + 2300 * MS);
@@ -328,7 +328,7 @@ static void span__fires_once_while_it_is_open_and_not_again_at_its_end(void **st
 	assert_in_range(fired(1)->value, 1000 * MS, 1200 * MS);
 }
 
-static void span__held_back_by_the_cooldown_fires_behind_it(void **state)
+static void span__held_back_by_the_cooldown_fires_after_it(void **state)
 {
 	(void)state;
 	watch.options.has_sums = true;
@@ -346,8 +346,8 @@ static void span__held_back_by_the_cooldown_fires_behind_it(void **state)
 	assert_int_equal(fired(1)->suppressed_count, 1);
 }
 
-/* A caller that steps more often than it is asked to loses nothing that it was told in between. */
-static void events__between_two_looks_are_kept(void **state)
+/* A caller that steps more often than it is asked to loses nothing that was reported in between. */
+static void events__between_two_checks_are_kept(void **state)
 {
 	struct ky_event_sums late = {.is_known = true, .wake_delay_max_ns = 90 * MS};
 	struct ky_event_sums none = {.is_known = true};
@@ -417,7 +417,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WATCH_CASE(cpu__must_last_for_its_duration),
-		WATCH_CASE(cpu__of_a_hole_does_not_count),
+		WATCH_CASE(cpu__across_a_late_check_does_not_count),
 		WATCH_CASE(throttled__by_any_cgroup_above),
 		WATCH_CASE(throttled__by_a_cgroup_of_version_1),
 		WATCH_CASE(rss__growth_within_its_time),
@@ -425,10 +425,10 @@ int main(void)
 		WATCH_CASE(runnable__many_workers_take_turns),
 		WATCH_CASE(counter__above_a_value),
 		WATCH_CASE(errors__growth_a_second_of_those_marked),
-		WATCH_CASE(events__wakes_and_spans_are_told_one_by_one),
+		WATCH_CASE(events__wakes_and_spans_fire_one_by_one),
 		WATCH_CASE(span__fires_once_while_it_is_open_and_not_again_at_its_end),
-		WATCH_CASE(span__held_back_by_the_cooldown_fires_behind_it),
-		WATCH_CASE(events__between_two_looks_are_kept),
+		WATCH_CASE(span__held_back_by_the_cooldown_fires_after_it),
+		WATCH_CASE(events__between_two_checks_are_kept),
 		WATCH_CASE(events__queue_and_tasks_stand_at_a_value),
 		WATCH_CASE(events__of_a_stopped_process_are_excused),
 	};

@@ -59,7 +59,7 @@ static void log__each_poll_has_its_share(void **state)
 	assert_int_equal(ky_stuck_logs_get(&logs, 3, 6, 0, out, KY_STUCK_NOTES), 0);
 }
 
-static void log__gives_up_the_one_that_is_over(void **state)
+static void log__replaces_the_thread_silent_for_longest(void **state)
 {
 	(void)state;
 	memset(&logs, 0, sizeof(logs));
@@ -78,7 +78,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(log__covers_the_whole_time),
 		cmocka_unit_test(log__each_poll_has_its_share),
-		cmocka_unit_test(log__gives_up_the_one_that_is_over),
+		cmocka_unit_test(log__replaces_the_thread_silent_for_longest),
 	};
 
 	return cmocka_run_group_tests_name("stuck_log", tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void take(char thread_state, const char *call)
 	ky_watch_stack(&watchdog, &note);
 }
 
-static void stack__without_tables_is_where_it_stands(void **state)
+static void stack__without_tables_is_one_frame(void **state)
 {
 	(void)state;
 	take('S', FUTEX);
@@ -60,7 +60,7 @@ static void stack__without_tables_is_where_it_stands(void **state)
 	assert_true(note.is_truncated);
 }
 
-static void stack__is_of_who_stands_still(void **state)
+static void stack__is_only_of_a_thread_off_cpu(void **state)
 {
 	(void)state;
 	take('R', FUTEX); /* its registers are of its last call */
@@ -85,7 +85,7 @@ static void stack__is_not_read_where_that_is_not_allowed(void **state)
 	assert_int_equal(note.frame_count, 0);
 }
 
-/* It went on while it was read: another call, or the same from elsewhere, or none. */
+/* It ran while it was read: another call, or the same from elsewhere, or none. */
 static void stack__that_moved_meanwhile_is_dropped(void **state)
 {
 	static const char *const later[] = {
@@ -108,8 +108,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(stack__without_tables_is_where_it_stands),
-		CASE(stack__is_of_who_stands_still),
+		CASE(stack__without_tables_is_one_frame),
+		CASE(stack__is_only_of_a_thread_off_cpu),
 		CASE(stack__is_not_read_where_that_is_not_allowed),
 		CASE(stack__that_moved_meanwhile_is_dropped),
 	};

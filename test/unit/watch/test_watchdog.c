@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static void late__what_crosses_a_hole_is_not_trusted(void **state)
+static void late__poll_across_a_late_check_is_not_trusted(void **state)
 {
 	struct ky_watchdog_stats stats;
 
@@ -25,7 +25,7 @@ static void late__what_crosses_a_hole_is_not_trusted(void **state)
 	assert_int_equal(watch.fired_count, 0);
 	ky_watchdog_stats(watch.watchdog, &stats);
 	assert_int_equal(stats.late_count, 1);
-	/* Stuck indeed: told 200 ms behind the hole, with the hole. */
+	/* Stuck indeed: fires 200 ms after the late check, and counts it. */
 	watch_case_until(&watch, START + 5300 * MS);
 	assert_int_equal(watch.fired_count, 1);
 	assert_in_range(fired(0)->value, 200 * MS, 300 * MS);
@@ -34,7 +34,7 @@ static void late__what_crosses_a_hole_is_not_trusted(void **state)
 	assert_int_equal(fired(0)->notes[0].begin_ns, START + 500 * MS);
 }
 
-static void late__a_little_is_no_hole(void **state)
+static void late__by_a_little_is_not_counted(void **state)
 {
 	(void)state;
 	watch_case_arm(&watch, "poll>200ms");
@@ -45,14 +45,14 @@ static void late__a_little_is_no_hole(void **state)
 	assert_int_equal(fired(0)->late_count, 0);
 }
 
-/* A suspended machine: the counter went on, CLOCK_MONOTONIC did not; or the other way round. */
-static void late__clocks_that_disagree_are_a_hole(void **state)
+/* A suspended machine: the counter continued, CLOCK_MONOTONIC did not; or the other way round. */
+static void late__clocks_that_disagree_count_as_late(void **state)
 {
 	(void)state;
 	watch_case_arm(&watch, "poll>10s");
 	test_poll(&writer, START, TASK, 0);
 	watch_case_until(&watch, START + 2000 * MS);
-	watch.ring.drift_ppm = 40000000; /* x 16: two minutes ahead within the next look */
+	watch.ring.drift_ppm = 40000000; /* x 16: two minutes ahead within the next check */
 	watch_case_until(&watch, START + 3100 * MS);
 	watch.ring.drift_ppm = 0;
 	watch_case_until(&watch, START + 9000 * MS);
@@ -72,7 +72,7 @@ static void one_poll(uint64_t begin, uint64_t end)
 	test_poll_end(&writer, end, 0);
 }
 
-static void cooldown__suppressed_are_told_by_the_next(void **state)
+static void cooldown__suppressed_firings_are_counted_by_the_next(void **state)
 {
 	struct ky_watchdog_stats stats;
 
@@ -98,8 +98,8 @@ static void cooldown__suppressed_are_told_by_the_next(void **state)
 	assert_int_equal(stats.suppressed, 2);
 }
 
-/* What still goes on when the cooldown is over is told then. */
-static void cooldown__what_lasts_fires_afterwards(void **state)
+/* What still lasts when the cooldown is over fires then. */
+static void cooldown__lasting_poll_fires_afterwards(void **state)
 {
 	(void)state;
 	watch_case_arm(&watch, "poll>100ms cooldown=10s");
@@ -136,7 +136,7 @@ static void budget__of_dumps_is_global(void **state)
 	assert_int_equal(stats.waiting + stats.over_budget, 0);
 }
 
-static void budget__of_bytes_is_told_by_the_caller(void **state)
+static void budget__of_bytes_is_spent_by_the_caller(void **state)
 {
 	(void)state;
 	watch.options.dump_bytes_max = 1000;
@@ -150,7 +150,7 @@ static void budget__of_bytes_is_told_by_the_caller(void **state)
 	assert_int_equal(watch.fired_count, 2);
 }
 
-/* A full disk for an hour must not cost the hour behind it its dumps. */
+/* A full disk for an hour must not cost the hour after it its dumps. */
 static void budget__is_not_spent_by_dumps_that_fail(void **state)
 {
 	uint64_t now = START;
@@ -223,7 +223,7 @@ static void budget__and_cooldowns_outlast_a_further_rule(void **state)
 
 /* ---- opening ---- */
 
-static void open__nothing_armed_never_looks(void **state)
+static void open__without_a_rule_never_checks(void **state)
 {
 	struct ky_watchdog_stats stats;
 
@@ -234,7 +234,7 @@ static void open__nothing_armed_never_looks(void **state)
 	assert_int_equal(stats.steps, 0);
 }
 
-static void open__says_which_rule_can_never_fire(void **state)
+static void open__names_the_rule_that_can_never_fire(void **state)
 {
 	static const struct {
 		const char *rule, *sentence;
@@ -263,7 +263,7 @@ static void open__says_which_rule_can_never_fire(void **state)
 	assert_int_equal(watch_case_try(&watch, "rss>1"), -ENOTSUP);
 }
 
-static void open__leaves_out_what_it_may(void **state)
+static void open__leaves_out_unusable_rules(void **state)
 {
 	uint64_t unusable = 1;
 
@@ -343,7 +343,7 @@ static void gone__is_watched_no_more(void **state)
 	assert_true(watch.due_ns == UINT64_MAX);
 }
 
-static void gone__before_we_came(void **state)
+static void gone__before_the_watchdog_opens(void **state)
 {
 	char path[200];
 
@@ -381,9 +381,9 @@ static void gone__closed_ring_is_watched_no_more(void **state)
 
 /* ---- hostile rings ---- */
 
-/* Bits flip between looks, anywhere: nothing else than nonsense may come of it. The sanitizers
+/* Bits flip between checks, anywhere: wrong values may come of it, and nothing else. The sanitizers
  * watch. */
-static void hostile__any_bits_are_only_nonsense(void **state)
+static void hostile__any_bits_do_no_harm(void **state)
 {
 	struct test_prng prng = {7};
 
@@ -418,27 +418,27 @@ static void hostile__any_bits_are_only_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WORKER_CASE(late__what_crosses_a_hole_is_not_trusted),
-		WORKER_CASE(late__a_little_is_no_hole),
-		WORKER_CASE(late__clocks_that_disagree_are_a_hole),
-		WORKER_CASE(cooldown__suppressed_are_told_by_the_next),
-		WORKER_CASE(cooldown__what_lasts_fires_afterwards),
+		WORKER_CASE(late__poll_across_a_late_check_is_not_trusted),
+		WORKER_CASE(late__by_a_little_is_not_counted),
+		WORKER_CASE(late__clocks_that_disagree_count_as_late),
+		WORKER_CASE(cooldown__suppressed_firings_are_counted_by_the_next),
+		WORKER_CASE(cooldown__lasting_poll_fires_afterwards),
 		WORKER_CASE(budget__of_dumps_is_global),
-		WORKER_CASE(budget__of_bytes_is_told_by_the_caller),
+		WORKER_CASE(budget__of_bytes_is_spent_by_the_caller),
 		WORKER_CASE(budget__is_not_spent_by_dumps_that_fail),
 		WORKER_CASE(budget__waits_where_dumps_fail_one_after_the_other),
 		WORKER_CASE(budget__and_cooldowns_outlast_a_further_rule),
-		WORKER_CASE(open__nothing_armed_never_looks),
-		WORKER_CASE(open__says_which_rule_can_never_fire),
-		WORKER_CASE(open__leaves_out_what_it_may),
+		WORKER_CASE(open__without_a_rule_never_checks),
+		WORKER_CASE(open__names_the_rule_that_can_never_fire),
+		WORKER_CASE(open__leaves_out_unusable_rules),
 		WORKER_CASE(close__leaves_no_file_open),
 		WORKER_CASE(open__refuses_what_is_no_ring),
 		WORKER_CASE(open__survives_every_failed_allocation),
 		WORKER_CASE(gone__is_watched_no_more),
-		WORKER_CASE(gone__before_we_came),
+		WORKER_CASE(gone__before_the_watchdog_opens),
 		WORKER_CASE(gone__main_thread_alone_is_not),
 		WORKER_CASE(gone__closed_ring_is_watched_no_more),
-		WORKER_CASE(hostile__any_bits_are_only_nonsense),
+		WORKER_CASE(hostile__any_bits_do_no_harm),
 	};
 
 	return cmocka_run_group_tests_name("watchdog", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Bytes that nobody vouches for: cut anywhere, contradicting the format, or without end. */
+/* Bytes that cannot be trusted: cut anywhere, contradicting the format, or without end. */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
 #include "../../lib/prng.h"

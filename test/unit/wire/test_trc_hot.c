@@ -51,6 +51,8 @@ static void add_event(struct test_prng *prng, uint64_t time_ns)
 		ky_trc_enc_varint(&enc, test_random_length(prng));
 		ky_trc_enc_u8(&enc, (uint8_t)test_random(prng));
 		ky_trc_enc_u8(&enc, (uint8_t)test_random(prng));
+		ky_trc_enc_u32(&enc, (uint32_t)test_random(prng));
+		ky_trc_enc_varint(&enc, test_random_length(prng) & UINT32_MAX);
 		break;
 	default:
 		ky_trc_enc_event(&enc, KY_EV_TASK_TERMINATE, time_ns);
@@ -82,6 +84,9 @@ static void check_same(const struct ky_hot_event *event, const struct ky_frame *
 		assert_true(event->task_id == ky_frame_number(frame, KY_F_WAKE_woken_task_id, 0));
 		assert_true(event->worker_id == ky_frame_number(frame, KY_F_WAKE_target_worker, 0));
 		assert_int_equal(event->origin, ky_frame_number(frame, KY_F_WAKE_origin, 0));
+		assert_int_equal(event->stack_id,
+				 ky_frame_field(frame, KY_F_WAKE_callchain)->pool_id);
+		assert_int_equal(event->tid, ky_frame_number(frame, KY_F_WAKE_tid, 0));
 		break;
 	}
 }
@@ -157,7 +162,7 @@ static void hot__takes_nothing_that_the_window_cuts(void **state)
 	}
 }
 
-/* One PollEndEvent by a schema of its own and 64 bytes of room behind it. */
+/* One PollEndEvent by a schema of its own and 64 bytes of room after it. */
 static uint32_t count_hot(const struct ky_trc_field_def *fields, uint32_t field_count,
 			  bool has_timestamp)
 {
@@ -191,7 +196,7 @@ static void hot__is_only_the_schema_of_our_encoder(void **state)
 	assert_int_equal(count_hot(&other, 1, true), 0);
 }
 
-static void hot__leaves_what_is_wrong_to_the_careful_way(void **state)
+static void hot__leaves_what_is_wrong_to_the_general_path(void **state)
 {
 	static const uint8_t endless[64] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 					    0xff, 0xff, 0xff, 0xff, 0xff};
@@ -224,7 +229,7 @@ int main(void)
 		TEST(hot__numbers_are_those_of_the_values),
 		TEST(hot__takes_nothing_that_the_window_cuts),
 		TEST(hot__is_only_the_schema_of_our_encoder),
-		TEST(hot__leaves_what_is_wrong_to_the_careful_way),
+		TEST(hot__leaves_what_is_wrong_to_the_general_path),
 	};
 
 	return cmocka_run_group_tests_name("trc_hot", tests, NULL, NULL);

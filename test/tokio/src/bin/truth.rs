@@ -235,15 +235,13 @@ fn wait_at(
     tokio::spawn(async move { add(&PLACES, name, idle.await) })
 }
 
-/// More waits than are all taken: one in many stands for the others. On channels, whose leaf looks
-/// before it keeps the waker: a timer's does not, and a task that sleeps in a loop is then told of
-/// with the place that it has just left as well.
+/// Many waits of many tasks, of which each is told.
 async fn wait_often() {
     let (senders, tasks): (Vec<_>, Vec<_>) = (0..24)
         .map(|_| {
             let (sender, mut receiver) = mpsc::channel::<u32>(1);
             let task = tokio::spawn(async move {
-                for _ in 0..500 {
+                for _ in 0..150 {
                     let begin = Instant::now();
                     kept(wait_nap(&mut receiver)).await;
                     add(&PLACES, "wait_nap", begin.elapsed().as_nanos() as u64);
@@ -254,8 +252,8 @@ async fn wait_often() {
         .unzip();
     // Not on a worker: nobody's polls are late for it.
     let waker = std::thread::spawn(move || {
-        for _ in 0..500 {
-            std::thread::sleep(Duration::from_millis(4));
+        for _ in 0..150 {
+            std::thread::sleep(Duration::from_millis(14));
             for sender in &senders {
                 sender.blocking_send(1).unwrap();
             }

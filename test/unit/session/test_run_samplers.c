@@ -4,7 +4,7 @@
 
 #include "../../lib/cmocka_all.h"
 
-#include <session/run_probes.h>
+#include <session/run_samplers.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,9 +16,9 @@
 
 struct case_ {
 	struct ky_sampling_options options;
-	struct ky_run_probes *probes;
-	struct ky_run_probed probed;
-	struct ky_guarded_area areas[KY_RUN_PROBES_AREAS_MAX];
+	struct ky_run_samplers *samplers;
+	struct ky_run_sampled sampled;
+	struct ky_guarded_area areas[KY_RUN_SAMPLERS_AREAS_MAX];
 	int fd;
 };
 
@@ -26,7 +26,7 @@ static struct case_ the_case;
 
 static const struct ky_ring_header *header(void)
 {
-	return (const void *)the_case.probed.ring.image;
+	return (const void *)the_case.sampled.ring.image;
 }
 
 /* A ring's file, with this much said to be for samples; timers take them, so perf_event is not
@@ -40,44 +40,44 @@ static struct case_ *open_case(uint64_t sample_bytes)
 	memset(c, 0, sizeof(*c));
 	c->options = (struct ky_sampling_options){
 		.hz = 99, .source = KY_SAMPLING_TIMERS, .is_without_switches = true};
-	assert_int_equal(ky_run_probes_open(&c->probes, &c->options), 0);
+	assert_int_equal(ky_run_samplers_open(&c->samplers, &c->options), 0);
 	c->fd = memfd_create("ring", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(c->fd, AREA_AT + AREA_BYTES), 0);
 	assert_int_equal(pwrite(c->fd, &made, sizeof(made), 0), sizeof(made));
-	c->probed.ring.pid = 7;
-	c->probed.ring.image_bytes = AREA_AT + AREA_BYTES;
-	c->probed.ring.image = mmap(NULL, c->probed.ring.image_bytes, PROT_READ, MAP_SHARED, c->fd,
-				    0);
-	assert_true(c->probed.ring.image != MAP_FAILED);
-	ky_run_probes_add(c->probes, &c->probed, c->fd);
+	c->sampled.ring.pid = 7;
+	c->sampled.ring.image_bytes = AREA_AT + AREA_BYTES;
+	c->sampled.ring.image = mmap(NULL, c->sampled.ring.image_bytes, PROT_READ, MAP_SHARED,
+				     c->fd, 0);
+	assert_true(c->sampled.ring.image != MAP_FAILED);
+	ky_run_samplers_add(c->samplers, &c->sampled, c->fd);
 	return c;
 }
 
 static void close_case(struct case_ *c)
 {
-	ky_run_probes_remove(c->probes, &c->probed);
-	assert_int_equal(ky_run_probes_areas(c->probes, c->areas), 0);
-	assert_null(c->probed.area);
-	assert_int_equal(c->probed.ring.cpu.slot_count, 0);
-	munmap((void *)(uintptr_t)c->probed.ring.image, c->probed.ring.image_bytes);
+	ky_run_samplers_remove(c->samplers, &c->sampled);
+	assert_int_equal(ky_run_samplers_areas(c->samplers, c->areas), 0);
+	assert_null(c->sampled.area);
+	assert_int_equal(c->sampled.ring.cpu.cell_count, 0);
+	munmap((void *)(uintptr_t)c->sampled.ring.image, c->sampled.ring.image_bytes);
 	close(c->fd);
-	ky_run_probes_close(c->probes);
+	ky_run_samplers_close(c->samplers);
 }
 
-static void add__makes_and_announces_the_slots_that_are_wanted(void **state)
+static void add__makes_and_announces_the_cells_that_are_wanted(void **state)
 {
 	struct case_ *c = open_case(AREA_BYTES);
 
 	(void)state;
-	assert_true(c->probed.ring.cpu.slot_count > 0);
-	assert_int_equal(c->probed.ring.off_cpu.slot_count, 0);
+	assert_true(c->sampled.ring.cpu.cell_count > 0);
+	assert_int_equal(c->sampled.ring.off_cpu.cell_count, 0);
 	assert_int_equal(atomic_load(&header()->sample_classes), 1u << KY_SAMPLES_CPU);
-	assert_ptr_equal(c->probed.ring.gates, c->probed.ring.image + PAGE_BYTES);
+	assert_ptr_equal(c->sampled.ring.gates, c->sampled.ring.image + PAGE_BYTES);
 	/* The image, and the area that is mapped for writing. */
-	assert_int_equal(ky_run_probes_areas(c->probes, c->areas), 2);
-	assert_ptr_equal(c->areas[1].start, c->probed.area);
+	assert_int_equal(ky_run_samplers_areas(c->samplers, c->areas), 2);
+	assert_ptr_equal(c->areas[1].start, c->sampled.area);
 	/* No events: no time is too late. */
-	assert_int_equal(ky_run_probes_step(c->probes), UINT64_MAX);
+	assert_int_equal(ky_run_samplers_step(c->samplers), UINT64_MAX);
 	close_case(c);
 }
 
@@ -86,10 +86,10 @@ static void add__takes_no_area_that_the_file_has_not(void **state)
 	struct case_ *c = open_case(2 * AREA_BYTES);
 
 	(void)state;
-	assert_null(c->probed.area);
-	assert_int_equal(c->probed.ring.cpu.slot_count, 0);
+	assert_null(c->sampled.area);
+	assert_int_equal(c->sampled.ring.cpu.cell_count, 0);
 	assert_int_equal(atomic_load(&header()->sample_classes), 0);
-	assert_int_equal(ky_run_probes_areas(c->probes, c->areas), 1);
+	assert_int_equal(ky_run_samplers_areas(c->samplers, c->areas), 1);
 	close_case(c);
 }
 
@@ -97,7 +97,7 @@ static void gate__leaves_the_child_to_itself_where_timers_are_asked_for(void **s
 {
 	struct case_ *c = open_case(AREA_BYTES);
 	char variable[] = "KYMO_SAMPLE=99";
-	struct ky_run_gate gate = ky_run_probes_gate(c->probes, variable);
+	struct ky_run_gate gate = ky_run_samplers_gate(c->samplers, variable);
 
 	(void)state;
 	gate.child(gate.ctx, gate.parent(gate.ctx, getpid()));
@@ -110,22 +110,22 @@ static void gate__leaves_the_child_to_itself_where_timers_are_asked_for(void **s
 
 static void probes__that_are_none_do_nothing(void **state)
 {
-	struct ky_run_probed probed = {.area = NULL};
+	struct ky_run_sampled sampled = {.area = NULL};
 
 	(void)state;
-	ky_run_probes_add(NULL, &probed, -1);
-	assert_int_equal(ky_run_probes_step(NULL), UINT64_MAX);
-	ky_run_probes_fetch(NULL);
-	ky_run_probes_fetch_last(NULL);
-	assert_int_equal(ky_run_probes_areas(NULL, NULL), 0);
-	ky_run_probes_remove(NULL, &probed);
-	ky_run_probes_close(NULL);
+	ky_run_samplers_add(NULL, &sampled, -1);
+	assert_int_equal(ky_run_samplers_step(NULL), UINT64_MAX);
+	ky_run_samplers_fetch(NULL);
+	ky_run_samplers_fetch_last(NULL);
+	assert_int_equal(ky_run_samplers_areas(NULL, NULL), 0);
+	ky_run_samplers_remove(NULL, &sampled);
+	ky_run_samplers_close(NULL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(add__makes_and_announces_the_slots_that_are_wanted),
+		cmocka_unit_test(add__makes_and_announces_the_cells_that_are_wanted),
 		cmocka_unit_test(add__takes_no_area_that_the_file_has_not),
 		cmocka_unit_test(gate__leaves_the_child_to_itself_where_timers_are_asked_for),
 		cmocka_unit_test(probes__that_are_none_do_nothing),

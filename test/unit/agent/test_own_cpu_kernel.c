@@ -455,7 +455,7 @@ static void own__a_slow_dump_loses_no_samples(void **state)
 	close_recorder(recorder);
 }
 
-static void own__nobody_samples_where_nobody_asked(void **state)
+static void own__samples_nothing_when_off(void **state)
 {
 	struct kymo_recorder *recorder = open_recorder(KYMO_SAMPLE_OFF);
 
@@ -471,7 +471,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		CASE(own__nobody_samples_where_nobody_asked),
+		CASE(own__samples_nothing_when_off),
 		CASE(own__perf_event_samples_all_threads_without_a_signal),
 		CASE(own__a_slow_dump_loses_no_samples),
 		CASE(own__forked_child_has_no_events),

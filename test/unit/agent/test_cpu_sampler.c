@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What is said of the samples of a set of rings, where perf_event is another one: it refuses what
- * it is told to. */
+ * what the test sets. */
 #include "../../lib/cmocka_all.h"
 
-#include <agent/probe_samples.h>
+#include <agent/cpu_sampler.h>
 #include <base/now.h>
 #include <errno.h>
 #include <probe/perf_walk.h>
@@ -20,7 +20,7 @@ struct ky_perf {
 
 static struct ky_perf the_perf;
 static uint32_t open_count, refused_hz[2], sample_count;
-static const struct ky_perf *told_perf; /* as it was told to the host */
+static const struct ky_perf *notified_perf; /* that the caller was notified of */
 static uint32_t fds_left;
 static uint64_t switches_per_s, put_period_ns;
 
@@ -98,7 +98,7 @@ uint64_t ky_perf_time_sleeps(void)
 	return the_perf.is_paused ? 1000 : 9000;
 }
 
-/* ---- a host, and its ring ---- */
+/* ---- a caller, and its ring ---- */
 
 static uint64_t rate_of_switches(void *ctx)
 {
@@ -115,15 +115,15 @@ static uint32_t left(void *ctx)
 static void keep_open(void *ctx, const struct ky_perf *perf)
 {
 	assert_non_null(ctx);
-	told_perf = perf;
+	notified_perf = perf;
 }
 
 struct case_ {
-	struct ky_probe_samples probe;
-	struct ky_probed_rings rings;
+	struct ky_cpu_sampler sampler;
+	struct ky_sampled_rings rings;
 	struct ky_sample_class_head head;
 	struct ky_ring_header image;
-	struct ky_probed_ring ring;
+	struct ky_sampled_ring ring;
 };
 
 static struct case_ *make_case(void)
@@ -136,28 +136,28 @@ static struct case_ *make_case(void)
 	refused_hz[0] = refused_hz[1] = 0;
 	switches_per_s = 0;
 	sample_count = 1;
-	c->ring = (struct ky_probed_ring){.pid = 7,
-					  .image = (const uint8_t *)&c->image,
-					  .image_bytes = sizeof(c->image),
-					  .cpu = {.head = &c->head, .slot_count = 1}};
+	c->ring = (struct ky_sampled_ring){.pid = 7,
+					   .image = (const uint8_t *)&c->image,
+					   .image_bytes = sizeof(c->image),
+					   .cpu = {.head = &c->head, .cell_count = 1}};
 	return c;
 }
 
-/* Many processes, from outside: the events are there before the ring comes. */
+/* Many processes, externally: the events are there before the ring comes. */
 static struct case_ *open_case(void)
 {
 	struct case_ *c = make_case();
-	const struct ky_probe_samples_options options = {.rings = &c->rings,
-							 .how = {.rate_hz = 99},
-							 .switches_per_s = rate_of_switches,
-							 .ctx = c};
+	const struct ky_cpu_sampler_options options = {.rings = &c->rings,
+						       .how = {.rate_hz = 99},
+						       .switches_per_s = rate_of_switches,
+						       .ctx = c};
 
-	ky_probe_samples_init(&c->probe, &options);
-	assert_int_equal(ky_probe_samples_test(&c->probe), 0);
-	assert_int_equal(ky_probe_samples_start(&c->probe, 7), 0);
-	assert_true(ky_probed_rings_add(&c->rings, &c->ring));
-	ky_probe_samples_describe(&c->probe, &c->ring);
-	(void)ky_probe_samples_step(&c->probe);
+	ky_cpu_sampler_init(&c->sampler, &options);
+	assert_int_equal(ky_cpu_sampler_test(&c->sampler), 0);
+	assert_int_equal(ky_cpu_sampler_start(&c->sampler, 7), 0);
+	assert_true(ky_sampled_rings_add(&c->rings, &c->ring));
+	ky_cpu_sampler_describe(&c->sampler, &c->ring);
+	(void)ky_cpu_sampler_step(&c->sampler);
 	return c;
 }
 
@@ -165,34 +165,34 @@ static struct case_ *open_case(void)
 static struct case_ *open_own_case(void)
 {
 	struct case_ *c = make_case();
-	const struct ky_probe_samples_options options = {.rings = &c->rings,
-							 .opens_by_itself = true,
-							 .is_refusal_final = true,
-							 .switches_per_s = rate_of_switches,
-							 .fds_left = left,
-							 .has_opened = keep_open,
-							 .ctx = c};
+	const struct ky_cpu_sampler_options options = {.rings = &c->rings,
+						       .opens_by_itself = true,
+						       .is_refusal_final = true,
+						       .switches_per_s = rate_of_switches,
+						       .fds_left = left,
+						       .has_opened = keep_open,
+						       .ctx = c};
 
 	fds_left = 10;
-	ky_probe_samples_init(&c->probe, &options);
-	assert_true(ky_probed_rings_add(&c->rings, &c->ring));
+	ky_cpu_sampler_init(&c->sampler, &options);
+	assert_true(ky_sampled_rings_add(&c->rings, &c->ring));
 	c->rings.last = &c->ring;
 	return c;
 }
 
 static void close_case(struct case_ *c)
 {
-	ky_probed_rings_remove(&c->rings, &c->ring);
-	ky_probe_samples_close(&c->probe);
+	ky_sampled_rings_remove(&c->rings, &c->ring);
+	ky_cpu_sampler_close(&c->sampler);
 	assert_int_equal(open_count, 0);
-	assert_null(told_perf);
+	assert_null(notified_perf);
 }
 
 static void want(struct case_ *c, uint32_t rate_hz)
 {
 	c->ring.wanted_hz = rate_hz;
-	(void)ky_probe_samples_step(&c->probe);
-	(void)ky_probe_samples_step(&c->probe);
+	(void)ky_cpu_sampler_step(&c->sampler);
+	(void)ky_cpu_sampler_step(&c->sampler);
 }
 
 static uint32_t refusal_of(const struct case_ *c)
@@ -200,7 +200,7 @@ static uint32_t refusal_of(const struct case_ *c)
 	return atomic_load(&c->head.refusals[KY_SOURCE_PERF]);
 }
 
-static void rate__that_is_wanted_is_the_events_and_told(void **state)
+static void rate__wanted_is_set_and_reported(void **state)
 {
 	struct case_ *c = open_case();
 
@@ -217,14 +217,14 @@ static void rate__that_is_wanted_is_the_events_and_told(void **state)
 	close_case(c);
 }
 
-static void rate__that_is_refused_is_not_told_as_if_it_ran(void **state)
+static void rate__refused_is_not_reported_as_running(void **state)
 {
 	struct case_ *c = open_case();
 
 	(void)state;
 	refused_hz[0] = 500;
 	want(c, 500);
-	/* It goes on as it was, and says why. */
+	/* The events stay as they were, and the ring has the reason. */
 	assert_int_equal(open_count, 1);
 	assert_int_equal(the_perf.rate_hz, 99);
 	assert_int_equal(atomic_load(&c->head.rate_hz), 99);
@@ -235,7 +235,7 @@ static void rate__that_is_refused_is_not_told_as_if_it_ran(void **state)
 	close_case(c);
 }
 
-static void rate__of_events_that_are_all_refused_is_none_until_they_come(void **state)
+static void rate__is_zero_while_all_events_are_refused(void **state)
 {
 	struct case_ *c = open_case();
 
@@ -282,13 +282,13 @@ static void rate__many_switches_are_sampled_in_windows(void **state)
 	assert_int_equal(put_period_ns, 1000);
 	switches_per_s = 10000000;
 	while (!the_perf.is_paused)
-		(void)ky_probe_samples_step(&c->probe);
+		(void)ky_cpu_sampler_step(&c->sampler);
 	assert_true(put_period_ns > 10000);
 	assert_in_range(atomic_load(&c->head.share_ppm), 1, 999999);
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	assert_true(ky_probe_samples_step(&c->probe) < now_ns + UINT64_C(3000000000));
+	assert_true(ky_cpu_sampler_step(&c->sampler) < now_ns + UINT64_C(3000000000));
 	while (the_perf.is_paused)
-		(void)ky_probe_samples_step(&c->probe);
+		(void)ky_cpu_sampler_step(&c->sampler);
 	/* A pause that is asked for ends the windows. */
 	want(c, OFF);
 	assert_true(the_perf.is_paused);
@@ -299,7 +299,7 @@ static void rate__many_switches_are_sampled_in_windows(void **state)
 	close_case(c);
 }
 
-static void own__ring_opens_the_events_and_the_host_is_told(void **state)
+static void own__ring_opens_the_events_and_notifies_the_host(void **state)
 {
 	struct case_ *c = open_own_case();
 
@@ -307,8 +307,8 @@ static void own__ring_opens_the_events_and_the_host_is_told(void **state)
 	want(c, OFF);
 	assert_int_equal(open_count, 0);
 	want(c, 99);
-	assert_ptr_equal(told_perf, &the_perf);
-	assert_int_equal(c->probe.how.fds_max, 10);
+	assert_ptr_equal(notified_perf, &the_perf);
+	assert_int_equal(c->sampler.how.fds_max, 10);
 	assert_int_equal(atomic_load(&c->head.rate_hz), 99);
 	assert_true(atomic_load(&c->head.source) & 1u << KY_SOURCE_PERF);
 	want(c, 500);
@@ -325,11 +325,11 @@ static void own__refusal_is_final(void **state)
 	refused_hz[0] = 500;
 	want(c, 500);
 	assert_int_equal(open_count, 0);
-	assert_int_equal(c->probe.refusal, -EMFILE);
+	assert_int_equal(c->sampler.refusal, -EMFILE);
 	assert_int_equal(refusal_of(c), EMFILE);
 	want(c, 250);
 	assert_int_equal(open_count, 0);
-	assert_int_equal(ky_probe_samples_step(&c->probe), UINT64_MAX);
+	assert_int_equal(ky_cpu_sampler_step(&c->sampler), UINT64_MAX);
 	close_case(c);
 	c = open_own_case();
 	fds_left = 0;
@@ -339,7 +339,7 @@ static void own__refusal_is_final(void **state)
 	close_case(c);
 }
 
-/* What is lost before the first sample is nobody's among many rings, and the ring's that is alone.
+/* What is lost before the first sample belongs to no ring among many, and to a ring that is alone.
  */
 static void lost__samples_before_the_first_one(void **state)
 {
@@ -349,14 +349,14 @@ static void lost__samples_before_the_first_one(void **state)
 	sample_count = 0;
 	want(c, 99);
 	the_perf.lost = 4;
-	ky_probe_samples_fetch(&c->probe);
+	ky_cpu_sampler_fetch(&c->sampler);
 	assert_int_equal(atomic_load(&c->head.lost_count), 4);
 	close_case(c);
 	c = open_case();
 	c->rings.last = NULL;
 	sample_count = 0;
 	the_perf.lost = 4;
-	ky_probe_samples_fetch(&c->probe);
+	ky_cpu_sampler_fetch(&c->sampler);
 	assert_int_equal(atomic_load(&c->head.lost_count), 0);
 	close_case(c);
 }
@@ -367,25 +367,25 @@ static void between__reads_once_it_is_due(void **state)
 
 	(void)state;
 	put_period_ns = 0;
-	c->probe.due_ns = UINT64_MAX;
-	ky_probe_samples_between(&c->probe);
+	c->sampler.due_ns = UINT64_MAX;
+	ky_cpu_sampler_between(&c->sampler);
 	assert_int_equal(put_period_ns, 0);
-	c->probe.due_ns = 0;
-	ky_probe_samples_between(&c->probe);
+	c->sampler.due_ns = 0;
+	ky_cpu_sampler_between(&c->sampler);
 	assert_int_equal(put_period_ns, 1000);
-	assert_in_range(c->probe.due_ns, 1, UINT64_MAX - 1);
+	assert_in_range(c->sampler.due_ns, 1, UINT64_MAX - 1);
 	close_case(c);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rate__that_is_wanted_is_the_events_and_told),
-		cmocka_unit_test(rate__that_is_refused_is_not_told_as_if_it_ran),
-		cmocka_unit_test(rate__of_events_that_are_all_refused_is_none_until_they_come),
+		cmocka_unit_test(rate__wanted_is_set_and_reported),
+		cmocka_unit_test(rate__refused_is_not_reported_as_running),
+		cmocka_unit_test(rate__is_zero_while_all_events_are_refused),
 		cmocka_unit_test(lost__samples_are_counted_before_the_events_are_closed),
 		cmocka_unit_test(rate__many_switches_are_sampled_in_windows),
-		cmocka_unit_test(own__ring_opens_the_events_and_the_host_is_told),
+		cmocka_unit_test(own__ring_opens_the_events_and_notifies_the_host),
 		cmocka_unit_test(own__refusal_is_final),
 		cmocka_unit_test(lost__samples_before_the_first_one),
 		cmocka_unit_test(between__reads_once_it_is_due),

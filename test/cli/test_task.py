@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`kymo task`: the life of a task, as made traces have it."""
+import json
+import sys
+
+from cli_case import NEW, Cli, main
+from trace_maker import Trace
+
+START_NS = 1_000_000_000
+US = 1000
+MS = 1_000_000
+WORKER = ("worker_id", "VARINT")
+
+
+class Task(Cli):
+    def setUp(self):
+        super().setUp()
+        self.trace = Trace().metadata(pid=1, machine__architecture="x86_64")
+
+    def event(self, name, at, *fields):
+        self.trace.event(name, START_NS + at, *fields)
+
+    def poll(self, at, length, task, site, worker=0):
+        self.event("PollStartEvent", at, (*WORKER, worker), ("task_id", "VARINT", task),
+                   ("spawn_loc", "STRING", site.encode()))
+        self.event("PollEndEvent", at + length, (*WORKER, worker))
+
+    def wake(self, at, task, worker=0, waker=0, origin=0):
+        self.event("WakeEventEvent", at, ("waker_task_id", "VARINT", waker),
+                   ("woken_task_id", "VARINT", task), ("target_worker", "U8", worker),
+                   ("origin", "U8", origin))
+
+    def spawn(self, at, task, parent=None):
+        self.event("TaskSpawnEvent", at, ("task_id", "VARINT", task),
+                   ("spawn_loc", "STRING", b"svc::child"), ("instrumented", "BOOL", 1),
+                   ("parent_task_id", "VARINT?", parent))
+
+    def made(self):
+        """Task 7: polled, spawns 9, woken twice by 8 and once by the driver, off CPU, ends."""
+        self.spawn(0, 7)
+        self.poll(0, 20 * US, 7, "svc::child")
+        self.spawn(15 * US, 9, parent=7)
+        self.wake(100 * US, 7, worker=1, waker=8)
+        self.wake(110 * US, 7, worker=1, waker=8)
+        self.poll(90 * US, 60 * US, 8, "svc::waker", worker=1)
+        self.poll(200 * US, 5 * MS, 7, "svc::child")
+        self.event("OffCpuEvent", 5 * MS, ("tid", "U32", 5), (*WORKER, 0),
+                   ("task_id", "VARINT", 7), ("duration_ns", "VARINT", 4 * MS), ("reason", "U8", 1),
+                   ("syscall", "VARINT?", 35), ("callchain", "STACK", (0x1000,)),
+                   ("weight", "F64", 1.0), ("poll_start_ns", "VARINT", START_NS + 200 * US),
+                   ("truncated", "BOOL", 0), ("source", "U8", 3))
+        self.wake(6 * MS, 7, origin=3)
+        self.event("TaskTerminateEvent", 7 * MS, ("task_id", "VARINT", 7))
+        return self.trace.save(self.dir / "made")
+
+    def life(self, task, path, *options):
+        return json.loads(self.run_kymo("task", task, "--json", *options, path).out)
+
+    def test_events_stand_in_the_order_of_time(self):
+        found = self.life(7, self.made())
+        self.assertEqual([(event["kind"], event["time_ns"] - START_NS)
+                          for event in found["events"]],
+                         [("spawn", 0), ("poll", 0), ("spawned", 15 * US), ("wake", 100 * US),
+                          ("wake", 110 * US), ("poll", 200 * US), ("off_cpu", 1 * MS),
+                          ("wake", 6 * MS), ("end", 7 * MS)])
+        self.assertEqual((found["polls"], found["busy_ns"], found["poll_max_ns"]),
+                         (2, 20 * US + 5 * MS, 5 * MS))
+        first, second, driver = [event for event in found["events"] if event["kind"] == "wake"]
+        self.assertEqual((first["waker"], first["waker_site"], first["worker"]),
+                         (8, "svc::waker", 1))
+        self.assertEqual([wake["is_redundant"] for wake in (first, second, driver)],
+                         [False, True, False])
+        self.assertEqual((driver["waker"], driver["origin"]), (None, "the driver or a yield"))
+        self.assertEqual(found["events"][5]["delay_ns"], 100 * US)
+
+    def test_text_says_the_same(self):
+        lines = [line.strip() for line in
+                 self.run_kymo("task", 7, self.made()).out.splitlines()]
+        self.assertEqual(lines[0], "Task 7 (svc::child)")
+        for line in ("+0.000000  spawned", "+0.000015    spawns task 9 (svc::child)",
+                     "+0.000100  woken by task 8 (svc::waker), on worker 1",
+                     "+0.000110  woken by task 8 (svc::waker), on worker 1; it was ready already",
+                     "+0.000200  polled for 5.00 ms on worker 0, 100 us after it was ready",
+                     "+0.006000  woken by the driver or a yield, on worker 0", "+0.007000  ended"):
+            self.assertIn(line, lines)
+        self.assertTrue(any(line.startswith("+0.001000    off CPU for 4.00 ms: nanosleep()")
+                            for line in lines), lines)
+
+    def test_a_wake_in_its_own_poll_is_marked(self):
+        self.event("PollStartEvent", 0, (*WORKER, 0), ("task_id", "VARINT", 7),
+                   ("spawn_loc", "STRING", b"svc::a"))
+        self.wake(10 * US, 7, waker=7)
+        self.event("PollEndEvent", 20 * US, (*WORKER, 0))
+        path = self.trace.save(self.dir / "own")
+        self.assertIn("while it is polled", self.run_kymo("task", 7, path).out)
+
+    def test_a_range_and_a_limit_choose(self):
+        path = self.made()
+        self.assertEqual(len(self.life(7, path, "--from", "100us", "--to", "1ms")["events"]), 3)
+        self.assertEqual(len(self.life(7, path, "--limit", 2)["events"]), 2)
+        self.assertIn("... and 7 more", self.run_kymo("task", 7, "-n", 2, path).out)
+
+    def test_a_task_that_is_not_there(self):
+        path = self.data / NEW
+        self.fails("task", 9999, path, says=["no task 9999", "kymo view tasks"])
+        for words in (["task"], ["task", "7"], ["task", "x", path]):
+            self.fails(*words, code=2)
+
+    def test_all_polls_of_another_writers_task_are_there(self):
+        found = self.life(9, self.data / NEW)
+        self.assertEqual(sum(event["kind"] == "poll" for event in found["events"]),
+                         found["polls"])
+        self.assertEqual(sum(event["kind"] == "wake" for event in found["events"]),
+                         found["wakes"])
+        times = [event["time_ns"] for event in found["events"]]
+        self.assertEqual(times, sorted(times))
+        self.assertTrue(any("ensure_table" in (event.get("function") or "")
+                            for event in found["events"]))
+
+    def test_names_do_not_reach_the_terminal(self):
+        self.poll(0, 10, 1, "\x1b[31mred")
+        path = self.trace.save(self.dir / "hostile")
+        self.assertNotIn("\x1b", self.run_kymo("task", 1, path).out)
+        self.assertNotIn("\x1b", self.run_kymo("task", 1, "--json", path).out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
