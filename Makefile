@@ -8,7 +8,7 @@
 #   make soak     what takes hours: statistics, kills, attach rounds, fuzzing
 #   make SUITE    one suite of tools/run_tests.py
 .DEFAULT_GOAL := all
-SUITES = asan tsan valgrind fuzz matrix bare wasm interop analysis analysis-deep kill attach-rounds
+SUITES = corpus asan tsan valgrind fuzz matrix bare wasm interop analysis analysis-deep kill attach-rounds
 .PHONY: all setup setup-build demo test check-all soak bench lint format clean $(SUITES)
 
 RUN = python3 tools/run_tests.py

@@ -29,7 +29,7 @@ compile() { # SOURCE OBJECT [OPTION...]
 	cc -O2 -Wall -Werror=implicit -Iinclude -Isrc "$@" -c "$source" -o "$object" 2>"$out/log"
 }
 
-# Stages that need a library are the rest of ship/; the host's side has the store alone, and of
+# Compressors that need a library are the rest of ship/; the host's side has the store alone, and of
 # agent/ what the library's thread does, which its build file lists.
 agent=$(sed -n '/^library_sources =/,/^)/p; /^both_sources =/,/^)/p' src/agent/meson.build |
 	grep -o "[a-z_]*\.c" | sed 's,^,src/agent/,')
@@ -39,7 +39,7 @@ for source in src/base/*.c src/proc/*.c src/wire/*.c src/ring/ring_finder.c \
 	src/ring/ring_process.c src/ring/ring_view.c src/ring/status_directory.c \
 	src/unwind/*.c src/record/*.c src/record/*/*.c src/drain/*.c src/probe/*.c \
 	src/watch/*.c $agent src/ship/store.c \
-	src/ship/retention.c src/ship/disk.c src/ship/unfinished_file.c \
+	src/ship/latest.c src/ship/retention.c src/ship/disk.c src/ship/unfinished_file.c \
 	src/ship/out_file.c src/ship/trace_file.c src/ship/trace_sink.c; do
 	status=0
 	compile "$source" "$out/$(basename "$source" .c).o" || status=1

@@ -30,6 +30,7 @@ EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
 SKIP_STATUS = 77
 SEED = int(time.time())
 RESULTS = {} # of suites that estimate
+MESON_S = 3600  # as long as no suite takes
 ALONE_MAX, ALONE_RUNS = 3, 3 # programs that failed, and how often each then runs alone
 # Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
 # held that it does not have.
@@ -208,8 +209,13 @@ def meson_cases(suite, argv, names, report):
     """Runs `meson test` for these tests; their cases, from the report it leaves."""
     tally = Tally()
     report.unlink(missing_ok=True)
-    ran = subprocess.run(argv, cwd=ROOT, text=True, errors="replace", capture_output=True,
-                         env={**os.environ, **SANITIZERS})
+    try:
+        ran = subprocess.run(argv, cwd=ROOT, text=True, errors="replace", capture_output=True,
+                             timeout=MESON_S, env={**os.environ, **SANITIZERS})
+    except subprocess.TimeoutExpired:  # a process that a test left holds meson's pipes
+        tally.failed.append((suite, f"meson did not end in {MESON_S} s: has a test left "
+                                    "a process?"))
+        return tally
     if not report.exists():
         text = (ran.stdout + ran.stderr)[-2000:]
         tally.failed.append((suite, f"exit status {ran.returncode}, and no report\n{text}"))
@@ -365,6 +371,16 @@ def suite_reliability():
     return tally
 
 
+def suite_corpus():
+    """KYMO_CORPUS_RUNS: of each program, each with its own seed."""
+    tally = build("gcc", "kymo", "adapters/tokio/libkymo-preload.so")
+    if not tally.failed:
+        runs = os.environ.get("KYMO_CORPUS_RUNS", "3")
+        tally.add(command("corpus", [sys.executable, "test/corpus/run.py", "--build", "build",
+                                     "--seed", str(SEED), "--runs", runs], 3600))
+    return tally
+
+
 def crash(name, kills, tokio_kills, seed=None):
     """seed None: the run's own."""
     chosen = str(SEED if seed is None else seed)
@@ -378,6 +394,15 @@ def crash(name, kills, tokio_kills, seed=None):
     return tally
 
 
+def diff_groups():
+    """What check-all tries with a few simulated groups of runs, with 1,500."""
+    tally = build("gcc")
+    if not tally.failed:
+        tally.add(command("diff-groups", ["build/test/unit/analyze/test_analyze_diff_simulation"],
+                          3600, {"KYMO_DIFF_GROUPS": "500", "CMOCKA_MESSAGE_OUTPUT": "TAP"}))
+    return tally
+
+
 def attach_rounds(name, rounds, timeout_s):
     tally = build("gcc")
     if not tally.failed:
@@ -388,7 +413,7 @@ def attach_rounds(name, rounds, timeout_s):
 
 # Compiled as shipped, too: what depends on the compiler's code, or on the C library's allocator.
 SHIPPED = ("unwind/", "fatal", "ring_model", "cut_live", "stress", "ring_file", "slot", "thread",
-           "directory", "emit_slow", "stack_walk", "recorder")
+           "directory", "emit_slow", "stack_walk", "recorder", "chain_memory")
 RACES = ("ring_model", "stress", "slot", "thread", "counter_table", "span_table", "alloc_table",
          "place_table")
 
@@ -458,8 +483,11 @@ def suites():
         "off-cpu": script("off-cpu", "test/tokio/off_cpu.py", timeout_s=600),
         "places": script("places", "test/tokio/places.py", timeout_s=1800),
         "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
+        "faults": script("faults", "test/faults/run.py", timeout_s=1800),
+        "corpus": suite_corpus,
         "truth": script("truth", "test/tokio/truth.py", "--runs", "40", timeout_s=4 * 3600),
         "stacks": script("stacks", "test/stacks/run_stacks.py", timeout_s=1800),
+        "diff-groups": diff_groups,
         "diagonal": script("diagonal", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
         "matrix": script("matrix", "test/tokio/matrix.py", timeout_s=4 * 3600),
         "reliability": suite_reliability,
@@ -482,8 +510,10 @@ TIERS = {
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
         "wasm", "interop", "journey", "demo", "guide", "allocs", "off-cpu", "places", "stuck",
-        "stacks", "diagonal", "reliability", "attach", "crash", "analysis", "fuzz"),
-    "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded"),
+        "faults", "corpus", "stacks", "diagonal", "reliability", "attach", "crash", "analysis",
+        "fuzz"),
+    "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
+             "diff-groups"),
 }
 
 

@@ -3,7 +3,8 @@
 # setup.sh build|test - what a fresh Debian 12 machine lacks: installed as root, named otherwise.
 set -eu
 
-build="gcc libc6-dev binutils pkg-config python3 meson ninja-build libzstd-dev zlib1g-dev"
+build="gcc libc6-dev binutils pkg-config python3 meson ninja-build libzstd-dev zlib1g-dev
+	libsqlite3-dev"
 test="libcmocka-dev zstd gzip clang clang-format clang-tidy lld llvm libclang-rt-14-dev
 	valgrind shellcheck cppcheck util-linux libjemalloc2 faketime"
 

@@ -52,6 +52,8 @@ INCLUDE_TABLE = {
     "src/analyze": (("include/kymo", "src/base", "src/wire", "src/read"), "c11"),
     "src/export": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze"), "c11"),
     "src/report": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze"), "libc"),
+    "src/query": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze", "src/report"),
+                  "any"),
     "src/edit": (("include/kymo", "src/base", "src/wire", "src/ring", "src/unwind", "src/read",
                   "src/analyze", "src/ship", "src/symbol"), "libc"),
     "src/doctor": (("include/kymo", "src/base", "src/proc", "src/elf", "src/unwind",
