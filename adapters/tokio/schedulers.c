@@ -25,18 +25,23 @@ static bool read_remote(const struct remotes *remotes, uint64_t index, uint64_t 
 	       pair[0] != pair[1] && ky_tokio_is_arc(pair[0]) && ky_tokio_is_arc(pair[1]);
 }
 
+/* The longest of all that look so: padding of the handle may hold what stood on the stack while the
+ * list was shorter. */
 static bool find_remotes(uintptr_t handle, struct remotes *out)
 {
 	uint64_t words[HANDLE_WORDS_MAX], pair[2];
 	size_t count = ky_tokio_read_words(handle, words, HANDLE_WORDS_MAX);
 
+	*out = (struct remotes){0};
 	for (size_t i = COUNTS; i + 1 < count; i++) {
-		*out = (struct remotes){words[i], words[i + 1]};
-		if (ky_tokio_is_address(out->at) && out->count - 1 < WORKERS_MAX &&
-		    read_remote(out, 0, pair) && read_remote(out, out->count - 1, pair))
-			return true;
+		struct remotes found = {words[i], words[i + 1]};
+
+		if (ky_tokio_is_address(found.at) && found.count > out->count &&
+		    found.count <= WORKERS_MAX && read_remote(&found, 0, pair) &&
+		    read_remote(&found, found.count - 1, pair))
+			*out = found;
 	}
-	return false;
+	return out->count != 0;
 }
 
 /* Room, where the entries are, which is the first, how many: in the compiler's order. */

@@ -99,6 +99,21 @@ static void schedulers__a_launch_captures_a_worker_whose_core_is_its_own(void **
 	assert_int_equal(run_kind(&runtime), KY_TOKIO_KIND_UNKNOWN);
 }
 
+/* Seen in a release build: padding of the handle with the list as it was while it had one pair. */
+static void schedulers__a_stale_shorter_list_is_not_the_workers(void **state)
+{
+	struct runtime runtime;
+
+	(void)state;
+	make(&runtime);
+	runtime.handle[42] = (uintptr_t)runtime.remotes;
+	runtime.handle[43] = 1;
+	assert_int_equal(run_kind(&runtime), KY_TOKIO_KIND_LAUNCH);
+	runtime.handle[200] = (uintptr_t)runtime.remotes;
+	runtime.handle[201] = 1;
+	assert_int_equal(run_kind(&runtime), KY_TOKIO_KIND_LAUNCH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +121,7 @@ int main(void)
 		cmocka_unit_test(schedulers__two_queues_with_room_for_64_are_a_local_set),
 		cmocka_unit_test(schedulers__what_is_not_there_is_followed_nowhere),
 		cmocka_unit_test(schedulers__a_launch_captures_a_worker_whose_core_is_its_own),
+		cmocka_unit_test(schedulers__a_stale_shorter_list_is_not_the_workers),
 	};
 
 	return cmocka_run_group_tests_name("schedulers", tests, NULL, NULL);
