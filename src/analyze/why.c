@@ -2,6 +2,7 @@
 #include <analyze/why.h>
 
 #include <analyze/crate_name.h>
+#include <analyze/longest.h>
 #include <base/alloc.h>
 #include <errno.h>
 #include <read/id_map.h>
@@ -11,22 +12,11 @@
 #define GROUP_BYTES_MAX (UINT64_C(1) << 28)
 #define NAME_BITS 29 /* a poll's name index has 24 */
 
-struct slow {
-	uint64_t delay_ns, start_ns, row;
-	uint32_t lane;
-};
-
-struct slow_list {
-	struct slow *rows;
-	size_t count, capacity;
-	uint64_t least_ns; /* so many are longer that a shorter one is left out */
-};
-
 struct why_making {
 	const struct ky_trace *trace;
 	const struct ky_why_options *options;
 	struct ky_why *why;
-	struct slow_list slow, polls;
+	struct ky_longest slow, polls;
 	struct ky_pages pages; /* of the map */
 	struct ky_id_map group_of_key;
 	uint32_t group_capacity;
@@ -38,48 +28,6 @@ struct why_making {
 };
 
 /* ---- which ---- */
-
-static bool is_slower(const void *first, const void *second, const void *ctx)
-{
-	const struct slow *a = first, *b = second;
-
-	(void)ctx;
-	if (a->delay_ns != b->delay_ns)
-		return a->delay_ns > b->delay_ns;
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns;
-	return a->lane != b->lane ? a->lane < b->lane : a->row < b->row;
-}
-
-/* Of twice as many as are wanted the shorter half goes. */
-static void keep_longest(struct slow_list *list)
-{
-	ky_sort(list->rows, list->count, sizeof(*list->rows), is_slower, NULL);
-	if (list->count > KY_WHY_SLOW_MAX)
-		list->count = KY_WHY_SLOW_MAX;
-	if (list->count == KY_WHY_SLOW_MAX)
-		list->least_ns = list->rows[KY_WHY_SLOW_MAX - 1].delay_ns;
-}
-
-static bool add_slow(struct slow_list *list, const struct ky_poll *poll, uint64_t row,
-		     uint64_t length_ns)
-{
-	if (length_ns < list->least_ns)
-		return true;
-	if (list->count == 2 * KY_WHY_SLOW_MAX)
-		keep_longest(list);
-	if (list->count == list->capacity) {
-		size_t capacity = list->capacity ? list->capacity * 2 : 1024;
-		struct slow *rows = ky_realloc(list->rows, capacity * sizeof(*rows));
-
-		if (!rows)
-			return false;
-		list->rows = rows;
-		list->capacity = capacity;
-	}
-	list->rows[list->count++] = (struct slow){length_ns, poll->start_ns, row, poll->worker};
-	return true;
-}
 
 static bool is_wanted(const struct why_making *making, const struct ky_poll *poll)
 {
@@ -107,7 +55,7 @@ static bool collect_lane(struct why_making *making, uint32_t lane)
 		if (making->options->has_task &&
 		    trace->tasks[poll.task].id != making->options->task_id)
 			continue;
-		if (!add_slow(&making->polls, &poll, row, poll.duration_ns))
+		if (!ky_longest_add(&making->polls, &poll, row, poll.duration_ns))
 			return false;
 		if (poll.delay_state)
 			continue;
@@ -117,7 +65,7 @@ static bool collect_lane(struct why_making *making, uint32_t lane)
 		    !is_wanted(making, &poll))
 			continue;
 		making->why->slow_count++;
-		if (!add_slow(&making->slow, &poll, row, poll.delay_ns))
+		if (!ky_longest_add(&making->slow, &poll, row, poll.delay_ns))
 			return false;
 	}
 	return true;
@@ -178,18 +126,20 @@ static bool add_part(struct why_making *making, const struct ky_delay_part *part
 	group->last_delay = making->serial;
 	group->ns += part->ns;
 	group->sums[part->part] += part->ns;
+	if (poll.task != KY_NONE && poll.duration_ns > making->why->over_ns)
+		group->long_ns += part->ns;
 	if (poll.task != KY_NONE && poll.duration_ns > group->longest.duration_ns)
 		group->longest = poll;
 	return true;
 }
 
-static bool take_delay(struct why_making *making, const struct slow *slow)
+static bool take_delay(struct why_making *making, const struct ky_long_row *slow)
 {
 	const struct ky_split split = {making->trace, &making->homes, &making->notified};
 	struct ky_why *why = making->why;
 	struct ky_poll poll;
 
-	ky_trace_poll(making->trace, slow->lane, slow->row, &poll);
+	ky_trace_poll(making->trace, slow->worker, slow->row, &poll);
 	if (!ky_delay_split(&making->delay, &split, &poll))
 		return false;
 	making->serial++;
@@ -236,8 +186,8 @@ static bool collect(struct why_making *making)
 		if (!collect_lane(making, lane))
 			return false;
 	}
-	keep_longest(&making->slow);
-	keep_longest(&making->polls);
+	ky_longest_finish(&making->slow);
+	ky_longest_finish(&making->polls);
 	making->why->left_out_count = making->why->slow_count - making->slow.count;
 	return true;
 }
@@ -249,11 +199,11 @@ static void split_polls(struct why_making *making)
 	struct ky_poll poll;
 
 	for (size_t i = 0; i < making->polls.count && why->poll_count < making->worst_max; i++) {
-		const struct slow *one = &making->polls.rows[i];
+		const struct ky_long_row *one = &making->polls.rows[i];
 
-		if (one->delay_ns <= why->over_ns && !making->options->has_task)
+		if (one->length_ns <= why->over_ns && !making->options->has_task)
 			break;
-		ky_trace_poll(making->trace, one->lane, one->row, &poll);
+		ky_trace_poll(making->trace, one->worker, one->row, &poll);
 		ky_own_split(&why->polls[why->poll_count++], making->trace, &poll);
 	}
 }
@@ -278,7 +228,10 @@ static bool split_all(struct why_making *making)
 int ky_why_make(struct ky_why **out, const struct ky_trace *trace,
 		const struct ky_why_options *options)
 {
-	struct why_making making = {.trace = trace, .options = options};
+	struct why_making making = {.trace = trace,
+				    .options = options,
+				    .slow.max = KY_WHY_SLOW_MAX,
+				    .polls.max = KY_WHY_SLOW_MAX};
 	bool is_made = false;
 
 	*out = making.why = ky_alloc(sizeof(*making.why));
@@ -298,8 +251,8 @@ int ky_why_make(struct ky_why **out, const struct ky_trace *trace,
 	ky_delay_release(&making.delay);
 	ky_id_map_release(&making.group_of_key);
 	ky_pages_release(&making.pages);
-	ky_free(making.slow.rows);
-	ky_free(making.polls.rows);
+	ky_longest_release(&making.slow);
+	ky_longest_release(&making.polls);
 	if (is_made)
 		return 0;
 	ky_why_free(making.why);

@@ -28,6 +28,7 @@ struct ky_why_options {
 /* What one kind of task waited for. */
 struct ky_why_group {
 	uint64_t ns;
+	uint64_t long_ns;       /* of it: behind polls that are slow by the same measure */
 	uint64_t delay_count;   /* delays that have it */
 	uint64_t last_delay;    /* while counting */
 	struct ky_poll longest; /* behind a poll: the longest of the culprit's */
