@@ -69,9 +69,9 @@ class Stream(unittest.TestCase):
         witness.do("finish")
         cls.status_code = witness.end()
         cls.info = cls.at.json("info", cls.traces)
-        cls.report = cls.at.json("report", cls.traces)
+        cls.report = cls.at.json("report", cls.traces)["tables"]
         cls.profile = cls.report["profile"]
-        cls.text = cls.at.kymo("report", cls.traces)
+        cls.text = cls.at.kymo("report", "--full", cls.traces)
 
     @classmethod
     def wait(cls, witness):
@@ -264,7 +264,8 @@ class Stream(unittest.TestCase):
         self.at.program.rename(away)
         try:
             for trace, is_named in ((named, True), (self.traces, False)):
-                stack = self.at.json("report", trace)["profile"]["memory"]["stacks"][0]["stack"]
+                memory = self.at.json("report", trace)["tables"]["profile"]["memory"]
+                stack = memory["stacks"][0]["stack"]
                 self.assertEqual(any(is_at(frame, "journey::leak_here", "leaks")
                                      for frame in stack), is_named, stack)
         finally:
@@ -344,7 +345,7 @@ class Run(Case):
         self.assertEqual((reply["poll"], reply["poll.threshold"]), ("on", "1s"))
         witness.do("polls", 70)
         self.assertEqual(witness.end(), 0)
-        info, report = self.at.json("info", traces), self.at.json("report", traces)
+        info, report = self.at.json("info", traces), self.at.json("report", traces)["tables"]
         self.assertEqual((witness.polls, info["polls"], info["polls_counted"],
                           report["polls"]["count"]), (420, 150, 70, 220))
 
@@ -585,7 +586,7 @@ class Stripped(Case):
         said = info["metadata"]
         self.assertEqual((info["polls"], said["tokio.tables_by_shape"]),
                          (witness.polls, said["tokio.tables"]))
-        for one in self.at.json("report", self.at.dir / "trace")["tasks"]:
+        for one in self.at.json("report", self.at.dir / "trace")["tables"]["tasks"]:
             self.assertRegex(one["name"], name)
 
     def test_every_poll_is_recorded(self):

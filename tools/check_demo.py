@@ -26,7 +26,7 @@ class Demo(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.info = kymo("info", "--json")
-        cls.report = kymo("report", "--json", "--limit", "1000")
+        cls.report = kymo("report", "--json", "--limit", "1000")["tables"]
 
     def longest(self, name):
         return max((poll["duration_ns"] for poll in self.report["worst_polls"]

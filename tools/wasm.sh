@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 output=build/wasm
 mkdir -p "$output"
 
-sources=$(printf '%s\n' src/wire/*.c src/read/*.c src/analyze/*.c)
+sources=$(printf '%s\n' src/wire/*.c src/read/*.c src/analyze/*.c src/analyze/findings/*.c)
 sources="$sources src/base/alloc.c src/base/buf.c src/base/byte_source.c src/base/error.c
 	src/base/json_write.c src/base/text.c src/base/utf8.c"
 flags="-std=gnu11 -O2 -ffp-contract=off -Iinclude -Isrc"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/canonical.h>
+#include <analyze/findings/findings.h>
 #include <analyze/stack_profile.h>
 #include <analyze/report.h>
 #include <base/hash.h>
@@ -53,6 +54,7 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 		      struct ky_symbol_table *symbols)
 {
 	struct ky_stack_profile *profile;
+	struct ky_findings *findings;
 	struct ky_report *report;
 	uint32_t i;
 	int result = ky_report_make(&report, trace, NULL);
@@ -64,10 +66,16 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 		ky_report_free(report);
 		return result;
 	}
+	result = ky_findings_make(&findings, trace, report, profile, NULL);
+	if (result < 0) {
+		ky_stack_profile_free(profile);
+		ky_report_free(report);
+		return result;
+	}
 	ky_text(out, "{\"info\":");
 	ky_info_json(out, trace);
 	ky_text(out, ",\"report\":");
-	ky_report_json(out, trace, report, profile);
+	ky_findings_report_json(out, findings, report, profile);
 	ky_text(out, ",\"rows\":{");
 	for (i = 0; i < trace->worker_count; i++) {
 		uint64_t sum = KY_HASH_START;
@@ -81,6 +89,7 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 		ky_text(out, "\"");
 	}
 	ky_text(out, "}}\n");
+	ky_findings_free(findings);
 	ky_stack_profile_free(profile);
 	ky_report_free(report);
 	return out->failed;

@@ -16,14 +16,14 @@ struct culprit_search {
 };
 
 /* The program's own functions of a stack, the innermost first, each once. */
-static uint32_t own_functions(const struct ky_stack_profile *profile, uint32_t stack,
+static uint32_t own_functions(const struct ky_code_stacks *code, uint32_t stack,
 			      const struct ky_code_line **out)
 {
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 	uint32_t count = 0, i;
 
-	ky_code_walk_begin(&walk, &profile->code, stack);
+	ky_code_walk_begin(&walk, code, stack);
 	while ((line = ky_code_walk_next(&walk)) && count < STACK_MAX) {
 		if (!ky_code_is_own(line) || !*line->file || line->file[0] == '.')
 			continue;
@@ -35,11 +35,11 @@ static uint32_t own_functions(const struct ky_stack_profile *profile, uint32_t s
 	return count;
 }
 
-static void add_stack(struct culprit_search *search, const struct ky_stack_profile *profile,
+static void add_stack(struct culprit_search *search, const struct ky_code_stacks *code,
 		      uint32_t stack)
 {
 	const struct ky_code_line *own[STACK_MAX];
-	uint32_t count = own_functions(profile, stack, own), at;
+	uint32_t count = own_functions(code, stack, own), at;
 
 	search->all++;
 	for (uint32_t i = 0; i < count; i++) {
@@ -78,10 +78,33 @@ static const struct own_function *innermost(const struct culprit_search *search,
 	return best;
 }
 
+static bool conclude(struct ky_culprit *out, const struct culprit_search *search)
+{
+	const struct own_function *inner = innermost(search, NULL), *caller;
+
+	if (!inner)
+		return false;
+	caller = innermost(search, inner);
+	*out = (struct ky_culprit){.line = caller ? caller->line : inner->line,
+				   .callee = caller ? inner->line : NULL,
+				   .count = caller ? caller->count : inner->count,
+				   .all = search->all};
+	return true;
+}
+
+bool ky_culprit_of_stacks(struct ky_culprit *out, const struct ky_code_stacks *code,
+			  const uint32_t *list, size_t count)
+{
+	struct culprit_search search = {.count = 0};
+
+	for (size_t i = 0; i < count; i++)
+		add_stack(&search, code, list[i]);
+	return conclude(out, &search);
+}
+
 bool ky_culprit_find(struct ky_culprit *out, const struct ky_trace *trace,
 		     const struct ky_stack_profile *profile, const struct ky_poll *poll)
 {
-	const struct own_function *inner, *caller;
 	struct culprit_search search = {.count = 0};
 
 	for (uint32_t i = 0; i < trace->samples.row_count; i++) {
@@ -89,15 +112,7 @@ bool ky_culprit_find(struct ky_culprit *out, const struct ky_trace *trace,
 
 		if (row->kind == KY_STACK_CPU && row->poll_start_ns == poll->start_ns &&
 		    row->task == poll->task && !(row->flags & KY_ROW_BLOCKING))
-			add_stack(&search, profile, row->stack);
+			add_stack(&search, &profile->code, row->stack);
 	}
-	inner = innermost(&search, NULL);
-	if (!inner)
-		return false;
-	caller = innermost(&search, inner);
-	*out = (struct ky_culprit){.line = caller ? caller->line : inner->line,
-				   .callee = caller ? inner->line : NULL,
-				   .count = caller ? caller->count : inner->count,
-				   .all = search.all};
-	return true;
+	return conclude(out, &search);
 }

@@ -17,8 +17,12 @@ struct ky_culprit {
 	uint64_t count, all;               /* samples in it, of so many in the poll */
 };
 
-/* Of the poll's CPU samples: the innermost own function that has three quarters of them, and the
- * own function that called it. Returns false where there is none. */
+/* Of these stacks: the innermost own function that three quarters of them have, and the own
+ * function that called it. Returns false where there is none. */
+bool ky_culprit_of_stacks(struct ky_culprit *out, const struct ky_code_stacks *code,
+			  const uint32_t *list, size_t count);
+
+/* Of the poll's CPU samples: the same. */
 bool ky_culprit_find(struct ky_culprit *out, const struct ky_trace *trace,
 		     const struct ky_stack_profile *profile, const struct ky_poll *poll);
 

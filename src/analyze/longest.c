@@ -44,8 +44,8 @@ bool ky_longest_add(struct ky_longest *list, const struct ky_poll *poll, uint64_
 		list->rows = rows;
 		list->capacity = capacity;
 	}
-	list->rows[list->count++] =
-		(struct ky_long_row){length_ns, poll->start_ns, row, poll->worker};
+	list->rows[list->count++] = (struct ky_long_row){length_ns, poll->start_ns, row,
+							 poll->worker};
 	return true;
 }
 

@@ -120,9 +120,11 @@ bool ky_report_lives(const struct ky_report *report, const struct ky_task *task)
 /* What the writer has counted, trace->histograms[at], into a histogram of ours. */
 void ky_report_join(struct ky_histogram *histogram, const struct ky_trace *trace, uint32_t at);
 
-/* Canonical JSON, one object, keys in fixed order: the bytes that native and wasm must share, and
- * what `kymo info --json` and `kymo report --json` print. profile: of stack_profile.h; NULL: no
- * such key. Errors: buf->failed. */
+/* Canonical JSON, one object, keys in fixed order: the bytes that native and wasm must share, what
+ * `kymo info --json` prints, and the key "tables" of `kymo report --json`. profile: of
+ * stack_profile.h; NULL: no such key. Errors: buf->failed. */
+/* Keys "pid" and "service": as the trace names its process, or null. */
+void ky_process_json(struct ky_buf *out, const struct ky_trace *trace);
 void ky_info_json(struct ky_buf *out, const struct ky_trace *trace);
 void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile);

@@ -325,7 +325,7 @@ static void info_rest(struct ky_buf *out, const struct ky_trace *trace)
 }
 
 /* Which process this is of, as far as the trace says. */
-static void process(struct ky_buf *out, const struct ky_trace *trace)
+void ky_process_json(struct ky_buf *out, const struct ky_trace *trace)
 {
 	static const char *const keys[] = {"pid", "service"};
 
@@ -352,7 +352,7 @@ void ky_info_json(struct ky_buf *out, const struct ky_trace *trace)
 		alive += !(trace->tasks[i].flags & KY_TASK_ENDED);
 	}
 	ky_text(out, "{");
-	process(out, trace);
+	ky_process_json(out, trace);
 	ky_json_text(out, "source", trace->is_kymo ? "kymo" : "dial9");
 	ky_json_number(out, "events", trace->event_count);
 	ky_json_number(out, "raw_bytes", trace->raw_bytes);
@@ -665,7 +665,6 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	const struct ky_code_stacks *code = profile ? &profile->code : NULL;
 
 	ky_text(out, "{");
-	process(out, trace);
 	ky_json_number(out, "from_ns", report->from_ns);
 	ky_json_number(out, "to_ns", report->to_ns);
 	ky_json_number_or_null(out, "shutdown_ns", report->shutdown_ns != 0, report->shutdown_ns);
@@ -699,5 +698,5 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_key(out, "profile");
 		ky_stack_profile_json(out, trace, profile);
 	}
-	ky_text(out, "}\n");
+	ky_text(out, "}");
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
 
+#include <analyze/findings/findings.h>
 #include <analyze/report.h>
 #include <base/quantity.h>
 #include <cli/traces.h>
+#include <report/findings_text.h>
 #include <report/profile_text.h>
 #include <cli/progress.h>
 #include <report/report_text.h>
+#include <report/syscall_name.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <edit/trace_symbols.h>
@@ -15,19 +18,21 @@
 #include <unistd.h>
 
 enum {
-	KEY_LONG_POLL = KY_OPTION_KEY_OWN
+	KEY_LONG_POLL = KY_OPTION_KEY_OWN,
+	KEY_FULL
 };
 
 struct report_arguments {
 	struct ky_input input;
 	struct ky_time_range range;
 	uint64_t long_poll_ns, limit;
-	bool is_json, is_wall;
+	bool is_json, is_wall, is_full;
 	struct ky_trace_symbols_options names;
 	struct ky_trace_symbols symbols; /* table NULL: there is no code to name */
 };
 
 static const struct argp_option options[] = {
+	{"full", KEY_FULL, NULL, 0, "Print the tables below the findings", 0},
 	{"limit", 'n', "N", 0, "Print the N worst of each kind (default 10, at most 1000)", 0},
 	{"long-poll", KEY_LONG_POLL, "DURATION", 0,
 	 "Report apart what ran inside polls longer than DURATION (default 1ms)", 0},
@@ -50,6 +55,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		if (!ky_quantity_in(ky_quantity_number, text, 1, 1000, &arguments->limit))
 			ky_option_error("--limit is a number from 1 to 1000, not '%s'", text);
 		return 0;
+	case KEY_FULL:
+		arguments->is_full = true;
+		return 0;
 	case KEY_LONG_POLL:
 		if (ky_quantity_ns(text, &arguments->long_poll_ns))
 			ky_option_error("--long-poll is a duration such as 1ms, not '%s'", text);
@@ -71,9 +79,16 @@ static int resolve(const struct ky_trace *trace, const struct ky_time_range *ran
 	return ky_time_range_resolve(range, &span, &out->from_ns, &out->to_ns);
 }
 
-static int print(const struct ky_trace *trace, const struct ky_report *report,
-		 const struct ky_stack_profile *profile, struct report_arguments *arguments)
+static const char *call_name(const struct ky_trace *trace, uint32_t number)
 {
+	return ky_syscall_name(ky_trace_metadata(trace, "machine.architecture"), number);
+}
+
+static int print(const struct ky_trace *trace, const struct ky_report *report,
+		 const struct ky_stack_profile *profile, const struct ky_findings *findings,
+		 struct report_arguments *arguments)
+{
+	bool is_coloured = ky_out_is_coloured(STDOUT_FILENO);
 	const struct ky_code_names names = ky_trace_symbols_names(&arguments->symbols);
 	struct ky_buf out;
 	int result;
@@ -81,12 +96,16 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 	ky_progress_step("writing the report");
 	ky_buf_init(&out, 0);
 	if (arguments->is_json) {
-		ky_report_json(&out, trace, report, profile);
+		ky_findings_report_json(&out, findings, report, profile);
 		ky_out_text(&out, "\n");
 	} else {
+		ky_findings_text(&out, findings, &names, is_coloured, arguments->is_full);
+	}
+	if (arguments->is_full && !arguments->is_json) {
+		ky_out_text(&out, "\n");
 		ky_report_text(&out, trace, report, profile, (uint32_t)arguments->limit,
-			       ky_out_is_coloured(STDOUT_FILENO), &names, arguments->is_wall);
-		ky_profile_text(&out, trace, profile, ky_out_is_coloured(STDOUT_FILENO));
+			       is_coloured, &names, arguments->is_wall);
+		ky_profile_text(&out, trace, profile, is_coloured);
 	}
 	result = ky_cli_print(&out);
 	ky_buf_release(&out);
@@ -100,6 +119,7 @@ static int make_and_print(const struct ky_trace *trace, struct report_arguments 
 	struct ky_report_options report_options = {.worst_count = (uint32_t)arguments->limit};
 	struct ky_stack_profile_options profile_options = {.long_poll_ns = arguments->long_poll_ns};
 	struct ky_stack_profile *profile = NULL;
+	struct ky_findings *findings = NULL;
 	struct ky_report *report = NULL;
 	char span[KY_OUT_CELL_BYTES];
 	int code;
@@ -124,12 +144,18 @@ static int make_and_print(const struct ky_trace *trace, struct report_arguments 
 	if (!code)
 		code = ky_stack_profile_make(&profile, trace, report, arguments->symbols.table,
 					     &profile_options);
+	ky_progress_step("finding causes");
+	if (!code)
+		code = ky_findings_make(&findings, trace, report, profile,
+					&(struct ky_findings_options){.call_name = call_name});
 	if (code) {
+		ky_stack_profile_free(profile);
 		ky_report_free(report);
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
-	code = print(trace, report, profile, arguments);
+	code = print(trace, report, profile, findings, arguments);
+	ky_findings_free(findings);
 	ky_stack_profile_free(profile);
 	ky_report_free(report);
 	return code;
@@ -172,11 +198,12 @@ int ky_cmd_report(int argc, char **argv)
 		options,
 		parse,
 		"FILE|DIRECTORY...",
-		"Says what was slow: the longest polls and the longest waits from wake to poll "
-		"with their tasks, how busy each worker was, how polls and waits are distributed, "
-		"tasks by name, its samples (what ran, what held threads back, where tasks wait, "
-		"what allocates), and what the trace does not contain. Each process has its own "
-		"report.\v" KY_OPTION_TIME_TEXT,
+		"Says why tasks were late: at most five findings, worst first, each with what "
+		"happened, what caused it, whom it harmed, and what to do; or that the service is "
+		"healthy. With --full the tables they rest on follow: the longest polls and waits, "
+		"how busy each worker was, tasks by name, samples (what ran, what held threads "
+		"back, where tasks wait, what allocates), and what the trace does not contain. "
+		"Each process has its own report.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};

@@ -17,7 +17,7 @@ static const struct ky_command commands[] = {
 	{"attach", "start recording a process that runs already", ky_cmd_attach},
 	{"detach", "end the recording of a process, which runs on", ky_cmd_detach},
 	{"info", "say what a trace is: when, how long, how many events", ky_cmd_info},
-	{"report", "say what was slow, and who", ky_cmd_report},
+	{"report", "say why tasks were late, and what to do", ky_cmd_report},
 	{"why", "say why tasks were late, delay by delay and in all", ky_cmd_why},
 	{"task", "say what happened to one task, in the order of time", ky_cmd_task},
 	{"view", "show one table of a trace: tasks, polls, wakes, spans ..", ky_cmd_view},

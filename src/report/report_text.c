@@ -10,7 +10,6 @@
 #include <report/resource_text.h>
 #include <report/root_text.h>
 #include <report/stop_text.h>
-#include <report/watched_text.h>
 #include <report/thread_text.h>
 #include <report/wake_text.h>
 #include <report/worst_list.h>
@@ -296,15 +295,6 @@ static void print_answer(const struct ky_report_view *view)
 	ky_out_text(view->out, "\n");
 }
 
-static void print_watched(const struct ky_report_view *view)
-{
-	size_t before = view->out->used;
-
-	ky_watched_text(view->out, view->trace, view->names);
-	if (view->out->used > before)
-		ky_out_text(view->out, "\n");
-}
-
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile,
 		    uint32_t worst_count, bool is_coloured, const struct ky_code_names *names,
@@ -315,7 +305,6 @@ void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 				      names,   is_wall,     profile ? &profile->code : NULL};
 
 	print_answer(&view);
-	print_watched(&view);
 	print_quantiles(&view);
 	ky_worst_polls(&view);
 	ky_worst_text(out, trace, profile, is_coloured);

@@ -225,8 +225,16 @@ class Events(Cli):
 
 
 class Report(Cli):
-    def test_first_lines_are_the_answer(self):
-        out = self.run_kymo("report", NEW).out.splitlines()
+    def test_the_first_screen_names_the_cause_and_no_table(self):
+        out = self.run_kymo("report", OLD).out
+        self.assertLess(len(out.splitlines()), 60)
+        self.assertRegex(out, r"(?m)^1\. cpu_heavy_poll \(warning, possible, ")
+        self.assertNotIn("Worst polls", out)
+
+    def test_first_lines_of_the_tables_are_the_longest(self):
+        out = self.run_kymo("report", "--full", NEW).out
+        self.assertTrue(out.startswith(self.run_kymo("report", NEW).out.split("\n\n")[0]))
+        out = out[out.rindex("metrics-service: "):].splitlines()
         self.assertIn("metrics-service: ", out[0])
         self.assertIn("Longest poll 32.3 ms: examples/metrics-service/src/main.rs:334:14", out[1])
         self.assertIn("Longest wait ", out[2])
@@ -234,8 +242,8 @@ class Report(Cli):
         self.assertIn("Worst polls", "\n".join(out[:10]))
 
     def test_the_worst_are_told_by_the_wall_clock(self):
-        worst = json.loads(self.run_kymo("report", "--json", OLD).out)
-        text = self.run_kymo("report", "--clock", "wall", OLD).out
+        worst = json.loads(self.run_kymo("report", "--json", OLD).out)["tables"]
+        text = self.run_kymo("report", "--full", "--clock", "wall", OLD).out
         for row in (worst["worst_polls"][0], worst["worst_delays"][0]):
             second = datetime.datetime.fromtimestamp(row["unix_ns"] // 10**9,
                                                      datetime.timezone.utc)
@@ -243,8 +251,8 @@ class Report(Cli):
             self.assertIn(f"{second:%Y-%m-%d %H:%M:%S}.{micros:06d}", text)
 
     def test_json_has_the_same_content(self):
-        report = json.loads(self.run_kymo("report", "--json", "--limit", "3", NEW).out)
-        text = self.run_kymo("report", "--limit", "3", NEW).out
+        report = json.loads(self.run_kymo("report", "--json", "--limit", "3", NEW).out)["tables"]
+        text = self.run_kymo("report", "--full", "--limit", "3", NEW).out
         self.assertEqual(len([line for line in text.splitlines()
                               if re.search(r" \+\d+\.\d{6}", line)]), 6)
         found = json.dumps(report)
@@ -252,7 +260,7 @@ class Report(Cli):
             self.assertIn(number, found)
 
     def test_equal_rows_are_folded(self):
-        out = self.run_kymo("report", OLD).out
+        out = self.run_kymo("report", "--full", OLD).out
         polls = out[out.index("Worst polls"):out.index("Worst waits")]
         waits = out[out.index("Worst waits"):out.index("Workers:")]
         self.assertEqual(polls.count("axum_traced.rs:173:32"), 1)
@@ -265,11 +273,11 @@ class Report(Cli):
                    says=[OLD + ": byte ", "--max-memory", "raise it"])
 
     def test_a_range_after_the_end_is_empty(self):
-        self.assertIn(": 0 ns from", self.run_kymo("report", "--from", "100s", NEW).out)
+        self.assertIn(": 0 ns from", self.run_kymo("report", "--full", "--from", "100s", NEW).out)
 
     def test_range_cuts(self):
-        whole = self.run_kymo("report", NEW).out
-        cut = self.run_kymo("report", "--from", "1s", "--to", "2s", NEW).out
+        whole = self.run_kymo("report", "--full", NEW).out
+        cut = self.run_kymo("report", "--full", "--from", "1s", "--to", "2s", NEW).out
         self.assertIn("32.3 ms", whole)
         self.assertNotIn("32.3 ms", cut)
         self.assertIn(": 1.00 s from", cut.splitlines()[0])
@@ -484,7 +492,7 @@ class Trouble(Cli):
     def test_nothing_is_concluded_across_damage(self):
         def worst(path, code=0):
             report = json.loads(self.run_kymo("report", "--json", "--limit", "1000", path,
-                                              code=code).out)
+                                              code=code).out)["tables"]
             return report, [{(w["start_ns"], w[value]) for w in report[rows]} for rows, value in (
                 ("worst_polls", "duration_ns"), ("worst_delays", "delay_ns"))]
         whole, bad = self.dir / "x.zst", self.dir / "bad"
@@ -577,7 +585,7 @@ class Trouble(Cli):
         whole = self.dir / "in"
         golden = (ROOT / "test/golden/traces/LossEvent.trc").read_bytes()
         whole.write_bytes(golden * 3)
-        self.assertEqual(json.loads(self.run_kymo("report", "--json", whole).stdout)
+        self.assertEqual(json.loads(self.run_kymo("report", "--json", whole).stdout)["tables"]
                          ["lost_records"], 2**64 - 1)
 
     def test_many_damaged_places_are_a_few_sentences(self):
@@ -705,7 +713,7 @@ class Progress(Cli):
     """A slow pipe makes any command slow; steps after the first second are reported at once."""
     STEPS = {
         ("report",): ["reading", "sorting", "reading again", "finding what was slow",
-                      "naming code", "writing the report"],
+                      "naming code", "finding causes", "writing the report"],
         ("info",): ["reading", "sorting"],
         ("export", "--format", "folded"): ["reading", "sorting", "reading again", "naming code",
                                        "writing"],

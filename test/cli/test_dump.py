@@ -475,7 +475,7 @@ class Recover(Rings):
         pairs = self.metadata(trace)
         self.assertEqual((pairs["process.end"], pairs["kymo.dump.reason"]),
                          ("unknown", "kymo recover"))
-        report = self.kymo("report", trace)
+        report = self.kymo("report", "--full", trace)
         self.assertIn("host::job", report.stdout)
         (hung,) = [line for line in report.stdout.splitlines() if "still open when" in line]
         self.assertEqual(hung.split()[:2], ["-", "4711"])

@@ -30,9 +30,9 @@ class Made(Trace):
 class Evidence(Cli):
     def says(self, trace):
         path = trace.save(self.dir / "trace")
-        info, report = self.run_kymo("info", path), self.run_kymo("report", path)
+        info, report = self.run_kymo("info", path), self.run_kymo("report", "--full", path)
         return (info.out, json.loads(self.run_kymo("info", "--json", path).out), report.out,
-                json.loads(self.run_kymo("report", "--json", path).out))
+                json.loads(self.run_kymo("report", "--json", path).out)["tables"])
 
     def test_samples_that_were_lost_are_a_loss(self):
         trace = Made().metadata(pid=1).poll(1000, 500, 0, 7)
@@ -245,7 +245,7 @@ class Evidence(Cli):
             trace = Made().event("ClockSyncEvent", 500, ("realtime_ns", "VARINT", 10**18))
             trace.metadata(pid=pid, service="web").poll(1_000, 500, 0, 7)
             paths.append(trace.save(self.dir / f"trace-{pid}"))
-        report = self.run_kymo("report", *paths).out
+        report = self.run_kymo("report", "--full", *paths).out
         self.assertIn("Process 1 of 2: pid 11 of web\n", report)
         self.assertIn("Process 2 of 2: pid 12 of web\n", report)
         self.run_kymo("events", *paths, code=1)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-import trace_maker
+from trace_maker import SampleTrace
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import unittest_tap  # noqa: E402
@@ -25,46 +25,6 @@ ROOT = pathlib.Path()
 MS = 1000000
 NAMES = {0x10: ("app::hash", 7), 0x20: ("app::handler", 42), 0x30: ("tokio::runtime::poll", 1),
          0x40: ("app::sleep_badly", 9), 0x50: ("__nanosleep", 0)}
-
-
-class SampleTrace(trace_maker.Trace):
-    def symbol(self, address, name, line):
-        return self.event("SymbolTableEntry", 0, ("addr", "VARINT", address),
-                          ("size", "VARINT", 16), ("symbol_name", "STRING", name.encode()),
-                          ("inline_depth", "VARINT", 0),
-                          ("source_file", "STRING", b"/src/app/main.rs" if line > 1 else b""),
-                          ("source_line", "VARINT", line))
-
-    def poll(self, start, end, task, name):
-        self.event("PollStartEvent", start, ("worker_id", "VARINT", 0),
-                   ("local_queue", "VARINT", 0), ("task_id", "VARINT", task),
-                   ("spawn_loc", "STRING", name.encode()))
-        return self.event("PollEndEvent", end, ("worker_id", "VARINT", 0))
-
-    def cpu(self, time, weight, task, poll, *frames, is_cut=False):
-        return self.event("CpuSampleEvent", time, ("worker_id", "VARINT", 0), ("tid", "U32", 11),
-                          ("source", "VARINT", 0), ("callchain", "STACK", frames),
-                          ("weight_ns", "VARINT", weight), ("task_id", "VARINT", task),
-                          ("poll_start_ns", "VARINT", poll), ("truncated", "BOOL", int(is_cut)))
-
-    def off_cpu(self, end, duration, task, poll, *frames, reason=1, syscall=35, runnable=None):
-        """runnable: at least and at most."""
-        least, most = runnable or (None, None)
-        return self.event("OffCpuEvent", end, ("tid", "U32", 11), ("worker_id", "VARINT", 0),
-                          ("task_id", "VARINT", task), ("duration_ns", "VARINT", duration),
-                          ("reason", "VARINT", reason), ("syscall", "VARINT?", syscall),
-                          ("callchain", "STACK", frames), ("poll_start_ns", "VARINT", poll),
-                          ("runnable_min_ns", "VARINT?", least),
-                          ("runnable_max_ns", "VARINT?", most))
-
-    def place(self, time, task, *frames):
-        return self.event("AwaitPlaceEvent", time, ("task_id", "VARINT", task),
-                          ("callchain", "STACK", frames))
-
-    def alloc(self, time, size, address, *frames):
-        return self.event("AllocEvent", time, ("tid", "U32", 11), ("size", "VARINT", size),
-                          ("addr", "VARINT", address), ("callchain", "STACK", frames),
-                          ("task_id", "VARINT", 0))
 
 
 def known_trace():
@@ -104,7 +64,7 @@ class Case(unittest.TestCase):
 
 class Report(Case):
     def test_reports_what_ran_and_what_it_waited_for(self):
-        out = self.kymo("report", self.file).stdout
+        out = self.kymo("report", "--full", self.file).stdout
         self.assertIn("On CPU: 40.0 ms in 4 samples (timers, 99 Hz)", out)
         self.assertRegex(out, r"75\.0 % +30\.1\.\.95\.4 % +3 +75\.0 % .* app::hash\n")
         self.assertRegex(out, r"100\.0 % +51\.0\.\.100\.0 % +4 +app::handler\n")
@@ -121,8 +81,9 @@ class Report(Case):
         self.assertRegex(out, r" 1 +\d\S+ ms +\S+ ms +1 +app::handler +\S+main.rs:42")
 
     def test_the_cause_of_the_longest_poll_stands_in_the_first_lines(self):
-        out = self.kymo("report", self.file).stdout
-        head = out.split("\n\n")[0]
+        out = self.kymo("report", "--full", self.file).stdout
+        self.assertRegex(out, r"(?m)^1\. blocking_call ")
+        head = out[out.index("Longest poll") - 1:].split("\n\n")[0]
         self.assertRegex(head, r"\nLongest poll 400 ms: app::slow\n  300 ms of it off CPU: system "
                                r"call 35, app::sleep_badly at \S+main.rs:9$")
         self.assertLess(out.index("Inside the worst polls"), out.index("On CPU:"))
@@ -132,7 +93,7 @@ class Report(Case):
         trace.poll(100 * MS, 500 * MS, 7, "app::slow").off_cpu(450 * MS, 100 * MS, 7, 100 * MS)
         for at, address in ((110, 0x20), (120, 0x10), (130, 0x10)):
             trace.cpu(at * MS, 10 * MS, 7, 100 * MS, address)
-        out = self.kymo("report", trace.save(self.dir / "ran.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "ran.trc")).stdout
         self.assertRegex(out, r"Longest poll 400 ms: app::slow\n  on CPU in it: 2 of 3 "
                               r"samples, app::hash at \S+\.rs:7\n")
 
@@ -140,7 +101,7 @@ class Report(Case):
         trace = SampleTrace().symbol(0x10, "app::hash", 7)
         trace.poll(100 * MS, 500 * MS, 7, "app::slow").poll(600 * MS, 601 * MS, 8, "app::quick")
         trace.cpu(600 * MS + 100, 10 * MS, 8, 600 * MS, 0x10)
-        out = self.kymo("report", trace.save(self.dir / "no.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "no.trc")).stdout
         self.assertRegex(out, r"Longest poll 400 ms: app::slow\n(Longest wait .*\n)?\n")
 
     def test_frames_that_lie_below_all_tasks_take_no_row_of_long_polls(self):
@@ -149,7 +110,7 @@ class Report(Case):
             trace.symbol(address, name, line)
         trace.poll(100 * MS, 500 * MS, 7, "app::slow")
         trace.cpu(110 * MS, 10 * MS, 7, 100 * MS, 0x10, 0x20, 0x30)
-        out = self.kymo("report", trace.save(self.dir / "below.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "below.trc")).stdout
         self.assertNotIn("tokio::runtime::poll", out)
         part = out[out.index("Inside polls over 1.00 ms: "):].split("\n\n")
         self.assertEqual([row.split()[-1] for row in part[0].splitlines()[2:3]], ["app::hash"])
@@ -164,7 +125,7 @@ class Report(Case):
         trace.poll(100 * MS, 101 * MS, 7, "app::slow").place(100 * MS + 9, 7, 0x20)
         trace.poll(300 * MS, 301 * MS, 7, "app::slow")
         trace.event("TaskTerminateEvent", 302 * MS, ("task_id", "VARINT", 7))
-        out = self.kymo("report", trace.save(self.dir / "ended.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "ended.trc")).stdout
         self.assertIn("\nWhere tasks waited; none does at the end\n", out)
 
     def test_worst_polls_in_which_the_same_happened_are_listed_once(self):
@@ -175,7 +136,7 @@ class Report(Case):
             at = 1000 * (number + 1) * MS
             trace.poll(at, at + length * MS, number + 1, name)
             trace.off_cpu(at + length * MS - 1, length * MS - 2, number + 1, at, address)
-        out = self.kymo("report", trace.save(self.dir / "alike.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "alike.trc")).stdout
         part = out[out.index("Inside the worst polls"):out.index("Off CPU: ")]
         reply = re.findall(r"^  (\S+ .s) of task|^    and (\S+) more like it, of (.*)$", part,
                           re.MULTILINE)
@@ -186,18 +147,18 @@ class Report(Case):
     def test_a_system_call_of_this_architecture_has_a_name(self):
         trace = SampleTrace().metadata(machine__architecture="x86_64")
         trace.poll(100, 500 * MS, 7, "a").off_cpu(450 * MS, 300 * MS, 7, 100, 0x50)
-        out = self.kymo("report", trace.save(self.dir / "call.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "call.trc")).stdout
         self.assertRegex(out, r"300 ms +blocked incl. run queue +nanosleep +0x50")
 
     def test_one_sample_is_called_one_sample(self):
         trace = SampleTrace().symbol(0x10, "app::hash", 7)
         trace.poll(100 * MS, 500 * MS, 7, "app::slow").cpu(110 * MS, 10 * MS, 7, 100 * MS, 0x10)
-        out = self.kymo("report", trace.save(self.dir / "one.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "one.trc")).stdout
         self.assertIn("400 ms of task 7: one sample\n", out)
         self.assertIn("in one sample", out)
 
     def test_json_has_the_same_numbers(self):
-        profile = json.loads(self.kymo("report", "--json", self.file).stdout)["profile"]
+        profile = json.loads(self.kymo("report", "--json", self.file).stdout)["tables"]["profile"]
         self.assertEqual(profile["cpu"]["samples"], 4)
         self.assertEqual(profile["cpu"]["cpu_ns"], 40 * MS)
         self.assertEqual(profile["cpu"]["functions"][0]["function"], "app::hash")
@@ -208,7 +169,8 @@ class Report(Case):
         self.assertEqual(profile["waiting"]["tasks"], 1)
 
     def test_range_and_length_of_long_polls(self):
-        out = self.kymo("report", "--from", "450ms", "--long-poll", "500ms", self.file).stdout
+        out = self.kymo("report", "--full", "--from", "450ms", "--long-poll", "500ms",
+                        self.file).stdout
         self.assertIn("in one sample", out)
         self.assertIn("No sample fell in a poll over 500 ms.", out)
         self.kymo("report", "--long-poll", "x", self.file, code=2)
@@ -216,12 +178,12 @@ class Report(Case):
     def test_without_samples_one_line_says_why(self):
         trace = SampleTrace().metadata(sampling__cpu="off")
         trace.poll(100, 200, 1, "a")
-        out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "none.trc")).stdout
         self.assertIn("No samples: sampling was off.\n", out)
         trace = SampleTrace().metadata(sampling__cpu="none",
                                        sampling__cpu__refused="timers: Permission denied")
         trace.poll(100, 200, 1, "a")
-        out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "none.trc")).stdout
         self.assertIn("No samples: refused by timers: Permission denied.\n", out)
 
     def test_without_cpu_samples_a_line_says_why(self):
@@ -229,7 +191,7 @@ class Report(Case):
                                        sampling__cpu__refused="timers: Permission denied")
         trace.poll(100 * MS, 900 * MS, 1, "a")
         trace.off_cpu(450 * MS, 300 * MS, 1, 100 * MS, 0x50, 0x40, 0x30)
-        out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "none.trc")).stdout
         self.assertIn("No samples of CPU time: refused by timers: Permission denied.\n", out)
         self.assertIn("Off CPU: ", out)
         self.assertNotIn("No samples:", out)
@@ -239,7 +201,7 @@ class Report(Case):
         trace = SampleTrace().symbol(0x10, "tokio_util::util::poll_buf::poll_read_buf", 0)
         trace.symbol(0x20, "app::reader", 0).symbol(0x30, "tokio::runtime::poll", 0)
         trace.poll(100 * MS, 500 * MS, 7, "app::slow").place(200 * MS, 7, 0x10, 0x20, 0x30)
-        out = self.kymo("report", trace.save(self.dir / "way.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "way.trc")).stdout
         self.assertRegex(out, r"(?s)Where tasks wait: 1 .* 1 +\d\S* .*  app::reader ")
 
     def test_many_stacks_that_are_cut_are_explained(self):
@@ -248,7 +210,8 @@ class Report(Case):
             trace = SampleTrace().symbol(0x10, "app::hash", 7).metadata(sampling__cpu=source)
             for i in range(60):
                 trace.cpu((110 + i) * MS, 10 * MS, 0, 0, 0x10, is_cut=i < count)
-            out = self.kymo("report", trace.save(self.dir / f"{source}{count}.trc")).stdout
+            path = trace.save(self.dir / f"{source}{count}.trc")
+            out = self.kymo("report", "--full", path).stdout
             self.assertIn(f"  {count} do not reach their thread's start", out)
             self.assertEqual("--sampler timers" in out, hint, out)
 
@@ -257,12 +220,12 @@ class Report(Case):
                 "there\n")
         trace = SampleTrace().symbol(0x10, "app::hash", 7).cpu(110 * MS, 10 * MS, 0, 0, 0x10)
         trace.metadata(sampling__cpu="timers", sampling__cpu__threads_refused=2)
-        out = self.kymo("report", trace.save(self.dir / "some.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "some.trc")).stdout
         self.assertIn(line, out)
         trace = SampleTrace().metadata(sampling__cpu="timers", sampling__cpu__threads_refused=2)
         trace.poll(100 * MS, 900 * MS, 1, "a")
         trace.off_cpu(450 * MS, 300 * MS, 1, 100 * MS, 0x50, 0x40, 0x30)
-        out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "none.trc")).stdout
         self.assertIn("No samples of CPU time: sampling: timers, and nothing was sampled.\n" +
                       line, out)
 
@@ -281,25 +244,25 @@ class Report(Case):
 
         line = "  {} of the {} of CPU time that the process used between two readings are in "
         line += "no sample:\n    threads that {}"
-        out = self.kymo("report", trace("perf_event", 50, 2)).stdout
+        out = self.kymo("report", "--full", trace("perf_event", 50, 2)).stdout
         self.assertIn(line.format("1.50 s (75.0 %)", "2.00 s", "end within a period have"), out)
-        out = self.kymo("report", trace("timers", 50, 2)).stdout
+        out = self.kymo("report", "--full", trace("timers", 50, 2)).stdout
         self.assertIn(line.format("1.50 s (75.0 %)", "2.00 s", "were found late"), out)
-        cover = json.loads(self.kymo("report", "--json", self.dir / "cover.trc").stdout)
+        cover = json.loads(self.kymo("report", "--json", self.dir / "cover.trc").stdout)["tables"]
         cover = cover["profile"]["cover"]
         self.assertEqual((cover["used_ns"], cover["sampled_ns"], cover["missing_ns"]),
                          (2000 * MS, 500 * MS, 1500 * MS))
         for off, of in (((), ""), ((20,), " of CPU time")):
-            out = self.kymo("report", trace("perf_event", 0, 3, off)).stdout
+            out = self.kymo("report", "--full", trace("perf_event", 0, 3, off)).stdout
             self.assertIn(f"No samples{of}: sampling: perf_event, and nothing was sampled.\n" +
                           line.format("3.00 s (100.0 %)", "3.00 s", "end"), out)
-        out = self.kymo("report", trace("perf_event", 90, 1)).stdout
+        out = self.kymo("report", "--full", trace("perf_event", 90, 1)).stdout
         self.assertNotIn("in no sample", out)
 
     def unseen(self, trace):
         trace.save(self.dir / "unseen.trc")
-        text = self.kymo("report", self.dir / "unseen.trc").stdout
-        rows = json.loads(self.kymo("report", "--json", self.dir / "unseen.trc").stdout)
+        text = self.kymo("report", "--full", self.dir / "unseen.trc").stdout
+        rows = json.loads(self.kymo("report", "--json", self.dir / "unseen.trc").stdout)["tables"]
         rows = rows["profile"]["unseen"]
         for row in rows:
             tail = f"; this changes it: {row['command']}\n" if row["command"] else "\n"
@@ -336,25 +299,25 @@ class Report(Case):
         trace = known_trace().metadata(sampling__cpu="perf_event",
                                        offcpu__sources="interposed calls, context switches")
         self.assertEqual(self.unseen(trace), [])
-        out = json.loads(self.kymo("report", "--json", self.dial9).stdout)
+        out = json.loads(self.kymo("report", "--json", self.dial9).stdout)["tables"]
         self.assertEqual(out["profile"]["unseen"], [])
 
     def test_more_lost_than_kept_is_no_ranking(self):
         trace = known_trace()
         trace.event("LossEvent", 950 * MS, ("tid", "U32", 0), ("record_count", "VARINT", 9),
                     ("cause", "STRING", b"cpu-samples"))
-        out = self.kymo("report", trace.save(self.dir / "lost.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "lost.trc")).stdout
         self.assertIn("9 samples were lost and 4 kept: that says nothing", out)
         self.assertNotIn("by kind of task", out)
 
     def test_no_trace_controls_the_terminal(self):
         trace = SampleTrace().metadata(sampling__cpu="\x1b[31mred").symbol(0x10, "a\x1b]0;x", 7)
         trace.cpu(100, 10, 0, 0, 0x10)
-        out = self.kymo("report", trace.save(self.dir / "bad.trc")).stdout
+        out = self.kymo("report", "--full", trace.save(self.dir / "bad.trc")).stdout
         self.assertNotIn("\x1b", out)
 
     def test_reads_dial9(self):
-        out = self.kymo("report", self.dial9).stdout
+        out = self.kymo("report", "--full", self.dial9).stdout
         self.assertIn("On CPU: 141 samples\n", out)
         self.assertIn("_Unwind_Find_FDE", out)
 

@@ -29,7 +29,7 @@ class Names(unittest.TestCase):
             trace.event("PollEndEvent", 1050 + 100 * number, worker)
         with tempfile.TemporaryDirectory() as folder:
             path = trace.save(pathlib.Path(folder) / "t.trc")
-            text = subprocess.run([KYMO, "report", path], capture_output=True, text=True,
+            text = subprocess.run([KYMO, "report", "--full", path], capture_output=True, text=True,
                                   check=True).stdout
         rows = text.partition("Tasks by name")[2].partition("\n\n")[0].splitlines()[2:]
         return sorted(row.split("  ")[-1] for row in rows)

@@ -47,7 +47,7 @@ class Profile(unittest.TestCase):
     def check_counts(self, profile, *, is_held_back):
         done = self.run_kymo(profile, str(POLLS), "paced=5000", "return")
         self.assertEqual(done.returncode, 0, done.stderr)
-        info, report = self.json("info"), self.json("report")
+        info, report = self.json("info"), self.json("report")["tables"]
         self.assertEqual(report["polls"]["count"], 2 * POLLS)
         self.assertEqual(info["polls"] + info["polls_counted"], 2 * POLLS)
         self.assertEqual(info["lost_records"], 0)
@@ -61,7 +61,8 @@ class Profile(unittest.TestCase):
     def test_every_poll_is_in_the_figures_of_the_profile(self):
         report = self.check_counts("profile", is_held_back=True)
         self.assertGreater(report["polls_counted"], 0)
-        text = subprocess.run([KYMO, "report", self.traces], check=True, capture_output=True,
+        text = subprocess.run([KYMO, "report", "--full", self.traces], check=True,
+                              capture_output=True,
                               text=True).stdout
         self.assertIn("in histograms only (below 1.00 ms", text)
 
@@ -97,7 +98,7 @@ class Profile(unittest.TestCase):
             running.wait(DEADLINE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("poll.threshold: default -> 1ms", done.stdout)
-        info, report = self.json("info"), self.json("report")
+        info, report = self.json("info"), self.json("report")["tables"]
         self.assertEqual(report["polls"]["count"], 2 * POLLS)
         self.assertEqual(info["polls"] + info["polls_counted"], 2 * POLLS)
         self.assertIn("poll", {entry["kind"] for entry in report["retention"]})

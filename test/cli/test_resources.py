@@ -62,10 +62,11 @@ class Resources(unittest.TestCase):
     def report(self):
         out = subprocess.run([KYMO, "report", "--json", self.traces], check=True,
                              capture_output=True).stdout
-        return json.loads(out)["resources"]
+        return json.loads(out)["tables"]["resources"]
 
     def text(self):
-        return subprocess.run([KYMO, "report", self.traces], check=True, capture_output=True,
+        return subprocess.run([KYMO, "report", "--full", self.traces], check=True,
+                              capture_output=True,
                               text=True).stdout
 
     def check_usage(self, known):

@@ -89,3 +89,43 @@ class Trace:
     def save(self, path):
         path.write_bytes(self.bytes)
         return path
+
+
+class SampleTrace(Trace):
+    def symbol(self, address, name, line):
+        return self.event("SymbolTableEntry", 0, ("addr", "VARINT", address),
+                          ("size", "VARINT", 16), ("symbol_name", "STRING", name.encode()),
+                          ("inline_depth", "VARINT", 0),
+                          ("source_file", "STRING", b"/src/app/main.rs" if line > 1 else b""),
+                          ("source_line", "VARINT", line))
+
+    def poll(self, start, end, task, name):
+        self.event("PollStartEvent", start, ("worker_id", "VARINT", 0),
+                   ("local_queue", "VARINT", 0), ("task_id", "VARINT", task),
+                   ("spawn_loc", "STRING", name.encode()))
+        return self.event("PollEndEvent", end, ("worker_id", "VARINT", 0))
+
+    def cpu(self, time, weight, task, poll, *frames, is_cut=False):
+        return self.event("CpuSampleEvent", time, ("worker_id", "VARINT", 0), ("tid", "U32", 11),
+                          ("source", "VARINT", 0), ("callchain", "STACK", frames),
+                          ("weight_ns", "VARINT", weight), ("task_id", "VARINT", task),
+                          ("poll_start_ns", "VARINT", poll), ("truncated", "BOOL", int(is_cut)))
+
+    def off_cpu(self, end, duration, task, poll, *frames, reason=1, syscall=35, runnable=None):
+        """runnable: at least and at most."""
+        least, most = runnable or (None, None)
+        return self.event("OffCpuEvent", end, ("tid", "U32", 11), ("worker_id", "VARINT", 0),
+                          ("task_id", "VARINT", task), ("duration_ns", "VARINT", duration),
+                          ("reason", "VARINT", reason), ("syscall", "VARINT?", syscall),
+                          ("callchain", "STACK", frames), ("poll_start_ns", "VARINT", poll),
+                          ("runnable_min_ns", "VARINT?", least),
+                          ("runnable_max_ns", "VARINT?", most))
+
+    def place(self, time, task, *frames):
+        return self.event("AwaitPlaceEvent", time, ("task_id", "VARINT", task),
+                          ("callchain", "STACK", frames))
+
+    def alloc(self, time, size, address, *frames):
+        return self.event("AllocEvent", time, ("tid", "U32", 11), ("size", "VARINT", size),
+                          ("addr", "VARINT", address), ("callchain", "STACK", frames),
+                          ("task_id", "VARINT", 0))

@@ -65,10 +65,10 @@ class Recording:
         return done.stdout
 
     def report(self):
-        return json.loads(self.kymo("report", "--json", self.trace))
+        return json.loads(self.kymo("report", "--json", self.trace))["tables"]
 
     def report_text(self):
-        return self.kymo("report", self.trace)
+        return self.kymo("report", "--full", self.trace)
 
     def info(self):
         return json.loads(self.kymo("info", "--json", self.trace))

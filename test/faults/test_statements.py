@@ -58,7 +58,7 @@ class Statements(Faults):
                           options=("--mode=flight", "--trigger=poll>100ms"))
         dumps = sorted(run.folder.rglob("*.dumps/*.zst"))
         self.assertTrue(dumps, sorted(run.folder.rglob("*")))
-        report = json.loads(run.kymo("report", "--json", dumps[0]))
+        report = json.loads(run.kymo("report", "--json", dumps[0]))["tables"]
         worst = report["worst_polls"][0]
         self.assertTrue(worst["open"])
         self.assertIn("block", worst["name"])

@@ -558,7 +558,7 @@ def check_local_set(place, way, workers):
     ended_well(done)
     nothing_lost(done)
     rows = json.loads(subprocess.run([place.kymo, "report", "--json", place.traces], check=True,
-                                     capture_output=True, text=True).stdout)["workers"]
+                                     capture_output=True, text=True).stdout)["tables"]["workers"]
     equal(len(rows), workers, "workers")
     local = [event for kind in ("PollStartEvent", "NestedPollStartEvent")
              for event in place.events(kind) if "local_task" in event["spawn_loc"]]

@@ -42,7 +42,7 @@ def on_each_source(function):
 def report(place):
     reply = subprocess.run([place.kymo, "report", "--json", place.traces], check=True,
                           capture_output=True, text=True)
-    return json.loads(reply.stdout)["profile"]
+    return json.loads(reply.stdout)["tables"]["profile"]
 
 
 def stolen_ms():

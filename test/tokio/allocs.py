@@ -58,12 +58,12 @@ class Program:
             sums[1] += int(live)
 
     def report(self, *arguments):
-        done = subprocess.run([self.kymo, "report", *arguments, str(self.trace)],
+        done = subprocess.run([self.kymo, "report", "--full", *arguments, str(self.trace)],
                               capture_output=True, text=True, timeout=120, check=True)
         return json.loads(done.stdout) if "--json" in arguments else done.stdout
 
     def memory(self):
-        return self.report("--json")["profile"]["memory"]
+        return self.report("--json")["tables"]["profile"]["memory"]
 
     def metadata(self):
         done = subprocess.run([self.kymo, "info", "--json", str(self.trace)],

@@ -113,7 +113,7 @@ def profile_of(options, scratch):
     """What the report makes of it."""
     done = subprocess.run([str(options.build / "kymo"), "report", "--json", str(scratch / "trace")],
                           capture_output=True, text=True, timeout=120, check=True)
-    return json.loads(done.stdout)["profile"]
+    return json.loads(done.stdout)["tables"]["profile"]
 
 
 def unseen_of(watched):
@@ -271,7 +271,7 @@ def check_wakers(tap, options, scratch):
     tap.check(woken and sum(waker["ns"] for waker in woken) >=
               0.8 * sum(row["woken_ns"] for row in slept) > 0,
               "wake-ups: the report says what ended the sleeps", str(slept)[:500])
-    text = subprocess.run([str(options.build / "kymo"), "report", str(scratch / "trace")],
+    text = subprocess.run([str(options.build / "kymo"), "report", "--full", str(scratch / "trace")],
                           capture_output=True, text=True, timeout=120, check=True).stdout
     tap.check("woken by a timer or a device" in text, "wake-ups: its text says so, too", text[:500])
 
@@ -318,7 +318,7 @@ def check_told(tap, options, scratch, every):
               (watched["waits"], watched["waits_without_wake_up"]) == (len(waits), len(unwoken)),
               "wake-ups: the report counts the waits without one",
               f"{watched}, {len(unwoken)} of {len(waits)}")
-    text = subprocess.run([str(options.build / "kymo"), "report", str(scratch / "trace")],
+    text = subprocess.run([str(options.build / "kymo"), "report", "--full", str(scratch / "trace")],
                           capture_output=True, text=True, timeout=120, check=True).stdout
     tap.check(not watched["stretch_ns"] or
               ("without a reported wake-up" in text) == bool(unwoken),

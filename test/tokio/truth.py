@@ -121,7 +121,7 @@ def run(options, program, scratch, source):
          str(trace), "--", str(program), str(BURNT_MS)],
         capture_output=True, text=True, timeout=120, check=True)
     return (json.loads(done.stdout),
-            json_of(kymo, trace, "report", "--long-poll", LONG_POLL)["profile"],
+            json_of(kymo, trace, "report", "--long-poll", LONG_POLL)["tables"]["profile"],
             json_of(kymo, trace, "info")["metadata"])
 
 
@@ -264,7 +264,7 @@ def check_linked(tap, intervals, options, scratch):
                           text=True, timeout=120, check=True,
                           env=dict(os.environ, KYMO_SAMPLE_BYTES=str(SAMPLE_BYTES),
                                    KYMO_RING_DIR=str(scratch / "rings")))
-    profile = json_of(str(options.build / "kymo"), trace, "report")["profile"]
+    profile = json_of(str(options.build / "kymo"), trace, "report")["tables"]["profile"]
     check_heap(tap, intervals, "linked", json.loads(done.stdout), profile)
 
 

@@ -61,8 +61,8 @@ test("dial9 0.5.7's trace: the same bytes as natively", async () => {
 	assert.equal(info.events, 572815);
 	assert.equal(info.back_steps, 16231);
 	assert.equal(info.polls, 99717);
-	assert.equal(report.polls.count, 99717);
-	assert.equal(report.worst_polls.length, 10);
+	assert.equal(report.tables.polls.count, 99717);
+	assert.equal(report.tables.worst_polls.length, 10);
 });
 
 test("dial9's trace of May 2026: the same bytes as natively", async () => {

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/poll_rule.h>
+
+#include <base/text.h>
+
+/* Allocators by the names of their functions: glibc, jemalloc, mimalloc, Rust's own entry. */
+static bool is_allocator(const struct ky_code_line *line)
+{
+	static const char *const parts[] = {"malloc", "realloc",      "calloc",      "cfree",
+					    "_int_",  "__rust_alloc", "__rdl_",      "mi_free",
+					    "je_",    "tcache",       "alloc::alloc"};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (ky_text_contains(line->name, parts[i]))
+			return true;
+	return ky_text_begins(line->name, "free") && line->name[4] == '\0';
+}
+
+static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
+{
+	*confidence = KY_CONFIDENCE_LIKELY;
+	return one->row_count >= KY_FIND_SAMPLES_MIN &&
+	       ky_poll_case_share_ppm(one, is_allocator) >= KY_FIND_HALF_PPM;
+}
+
+static void say(struct ky_buf *out, const struct ky_poll_case *one,
+		const struct ky_findings_options *options)
+{
+	(void)one;
+	(void)options;
+	ky_text(out, "were in the allocator");
+}
+
+const struct ky_poll_rule ky_rule_allocation_burst = {
+	.id = KY_FINDING_ALLOCATION_BURST,
+	.is_blocked = false,
+	.fits = fits,
+	.say = say,
+	.action = "Allocate once for many (with_capacity(), an arena, buffers that are "
+		  "used again), or yield between batches."};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/poll_rule.h>
+
+#include <base/text.h>
+
+static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
+{
+	*confidence = one->is_guessed ? KY_CONFIDENCE_LIKELY : KY_CONFIDENCE_PROVEN;
+	return true;
+}
+
+static void say(struct ky_buf *out, const struct ky_poll_case *one,
+		const struct ky_findings_options *options)
+{
+	const char *name = one->syscall != KY_NO_SYSCALL && options->call_name ?
+				   options->call_name(one->facts->trace, one->syscall) :
+				   NULL;
+
+	ky_text(out, "were blocked");
+	if (name || one->syscall != KY_NO_SYSCALL)
+		ky_text(out, " in ");
+	if (name) {
+		ky_text(out, name);
+	} else if (one->syscall != KY_NO_SYSCALL) {
+		ky_text(out, "system call ");
+		ky_text_u64(out, one->syscall);
+	}
+	if (one->fd_kind && *ky_fd_kind_name((uint8_t)one->fd_kind)) {
+		ky_text(out, " on a ");
+		ky_text(out, ky_fd_kind_name((uint8_t)one->fd_kind));
+	}
+}
+
+const struct ky_poll_rule ky_rule_blocking_call = {
+	.id = KY_FINDING_BLOCKING_CALL,
+	.is_blocked = true,
+	.fits = fits,
+	.say = say,
+	.action = "Await the asynchronous form of this call, or move it to "
+		  "spawn_blocking(): while it blocks, its worker polls nothing else."};

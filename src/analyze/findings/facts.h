@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* facts.h - what all findings are concluded from, added up once: the three accounts, and what each
+ * kind of task did to others.
+ *
+ * Memory:      160 bytes for each kind of task, and the longest polls (longest.h).
+ * Threads:     owner while it is made; any number of readers afterwards.
+ */
+#ifndef KY_ANALYZE_FINDINGS_FACTS_H
+#define KY_ANALYZE_FINDINGS_FACTS_H
+
+#include <analyze/longest.h>
+#include <analyze/own_parts.h>
+#include <analyze/stack_profile.h>
+#include <analyze/why.h>
+
+/* All tasks of one name. */
+struct ky_kind_facts {
+	uint32_t name; /* name index; KY_NONE: unnamed */
+	bool is_runtimes;
+	uint64_t poll_count, busy_ns;
+	uint64_t long_count;         /* polls beyond KY_FIND_LONG_NS among the longest */
+	uint64_t sums[KY_OWN_PARTS]; /* of those */
+	uint64_t worst[KY_OWN_PARTS];
+	/* Of those whose costs are known. */
+	uint64_t cost_count, minor_faults, major_faults, wakes, nested;
+	struct ky_own_poll longest;
+	/* Ready time of others behind its long polls, or of those it woke for the rest of one. */
+	uint64_t behind_ns, behind_sums[KY_PARTS], behind_delays;
+	uint64_t lifo_ns;       /* of it: of those it woke */
+	uint64_t behind_all_ns; /* the same behind polls of any length */
+};
+
+struct ky_facts {
+	const struct ky_trace *trace;
+	const struct ky_report *report;
+	const struct ky_stack_profile *profile; /* NULL: no stacks */
+	struct ky_why *why;                     /* of the range of the report */
+	struct ky_kind_facts *kinds;            /* by the report's groups */
+	uint32_t kind_count;
+	struct ky_longest longest;
+	uint64_t ready_ns, poll_ns; /* the accounts, but for the runtime's own tasks */
+	uint64_t slow_delays;
+	bool is_lossy; /* records are missing in the range */
+};
+
+/* Returns 0, -ENOMEM. What it is made from has to live as long. */
+int ky_facts_make(struct ky_facts *out, const struct ky_trace *trace,
+		  const struct ky_report *report, const struct ky_stack_profile *profile);
+void ky_facts_release(struct ky_facts *facts);
+
+/* NULL: no task of this name was polled in the range. */
+struct ky_kind_facts *ky_facts_kind(const struct ky_facts *facts, uint32_t name);
+
+/* part / whole in parts per million, at most a million; 0 of 0 is 0. */
+uint32_t ky_share_ppm(uint64_t part, uint64_t whole);
+/* So many parts per million of it. */
+uint64_t ky_ppm_of(uint64_t ns, uint32_t ppm);
+
+#endif

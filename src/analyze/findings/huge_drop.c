@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/poll_rule.h>
+
+#include <base/text.h>
+
+static bool is_drop(const struct ky_code_line *line)
+{
+	return ky_text_contains(line->name, "drop_in_place") ||
+	       ky_text_contains(line->name, "::Drop>::drop") ||
+	       ky_text_contains(line->name, "as core::ops::drop::Drop");
+}
+
+static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
+{
+	*confidence = KY_CONFIDENCE_LIKELY;
+	return one->row_count >= KY_FIND_SAMPLES_MIN &&
+	       ky_poll_case_share_ppm(one, is_drop) >= KY_FIND_HALF_PPM;
+}
+
+static void say(struct ky_buf *out, const struct ky_poll_case *one,
+		const struct ky_findings_options *options)
+{
+	(void)one;
+	(void)options;
+	ky_text(out, "dropped values");
+}
+
+const struct ky_poll_rule ky_rule_huge_drop = {
+	.id = KY_FINDING_HUGE_DROP,
+	.is_blocked = false,
+	.fits = fits,
+	.say = say,
+	.action = "Drop large values outside of polls: give them to "
+		  "spawn_blocking(drop) or to a thread that frees them."};

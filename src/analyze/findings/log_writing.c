@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/poll_rule.h>
+
+#include <base/text.h>
+
+#define FD_STDOUT 1
+#define FD_STDERR 2
+#define SYS_WRITE_X86_64 1u
+#define SYS_WRITEV_X86_64 20u
+#define SYS_WRITE_GENERIC 64u /* of the kernel's generic table: aarch64 */
+#define SYS_WRITEV_GENERIC 66u
+
+/* Libraries that write logs, and the standard streams of Rust. */
+static bool is_logger(const struct ky_code_line *line)
+{
+	static const char *const parts[] = {
+		"std::io::stdio::", "_eprint",  "_print", "tracing_subscriber::",
+		"env_logger::",     "log4rs::", "fern::", "slog::"};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (ky_text_contains(line->name, parts[i]))
+			return true;
+	return false;
+}
+
+static bool is_write(uint32_t number)
+{
+	return number == SYS_WRITE_X86_64 || number == SYS_WRITEV_X86_64 ||
+	       number == SYS_WRITE_GENERIC || number == SYS_WRITEV_GENERIC;
+}
+
+static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
+{
+	const struct ky_stack_row *row = one->most != KY_NONE ?
+						 &one->facts->trace->samples.rows[one->most] :
+						 NULL;
+
+	if (!row || !is_write(one->syscall))
+		return false;
+	*confidence = KY_CONFIDENCE_PROVEN;
+	return row->fd == FD_STDOUT || row->fd == FD_STDERR ||
+	       ky_poll_case_share_ppm(one, is_logger) >= KY_FIND_HALF_PPM;
+}
+
+static void say(struct ky_buf *out, const struct ky_poll_case *one,
+		const struct ky_findings_options *options)
+{
+	const char *kind = ky_fd_kind_name((uint8_t)one->fd_kind);
+
+	(void)options;
+	ky_text(out, "were blocked writing logs");
+	if (*kind) {
+		ky_text(out, " to a ");
+		ky_text(out, kind);
+	}
+}
+
+const struct ky_poll_rule ky_rule_log_writing = {
+	.id = KY_FINDING_LOG_WRITING,
+	.is_blocked = true,
+	.fits = fits,
+	.say = say,
+	.action = "Write logs on a thread of their own (tracing_appender::non_blocking, "
+		  "say), or give what reads them more speed: a full pipe or terminal "
+		  "blocks the worker."};

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Long polls, by what made them long: poll_rule.h. */
+#include <analyze/findings/find.h>
+
+#include <analyze/findings/poll_rule.h>
+#include <analyze/findings/say.h>
+#include <base/text.h>
+#include <errno.h>
+
+/* The first that fits is the cause: what is more special comes first. */
+static const struct ky_poll_rule *const rules[] = {
+	&ky_rule_nested_block_on,  &ky_rule_lock_convoy,    &ky_rule_log_writing,
+	&ky_rule_page_fault_storm, &ky_rule_blocking_call,  &ky_rule_huge_drop,
+	&ky_rule_allocation_burst, &ky_rule_cpu_heavy_poll,
+};
+
+static void say_statement(struct ky_finding *found, const struct ky_poll_case *one,
+			  const struct ky_poll_rule *rule, const struct ky_findings *findings)
+{
+	struct ky_buf *out = &found->statement;
+
+	ky_text(out, "Polls of ");
+	ky_say_kind(out, one->facts->trace, one->kind->name);
+	ky_text(out, " ");
+	rule->say(out, one, &findings->options);
+	ky_text(out, " for up to ");
+	ky_say_ns(out, one->worst_ns);
+	ky_text(out, ": ");
+	ky_say_many(out, one->kind->long_count, "long poll, ", "long polls, ");
+	ky_say_ns(out, one->ns);
+	ky_text(out, ", ");
+	ky_say_ppm(out, ky_share_ppm(one->ns, one->facts->poll_ns));
+	ky_text(out, " of the time in polls.");
+}
+
+static void say_impact(struct ky_finding *found, const struct ky_poll_case *one)
+{
+	struct ky_buf *out = &found->impact;
+
+	if (!found->victims) {
+		ky_text(out,
+			"No other task was seen to wait for these polls; the tasks of this kind "
+			"were late by them.");
+		return;
+	}
+	ky_say_many(out, found->victims, "task that was ready", "tasks that were ready");
+	ky_text(out, " waited ");
+	ky_say_ns(out, one->behind_ns);
+	ky_text(out, " for these polls, ");
+	ky_say_ppm(out, ky_share_ppm(one->behind_ns, one->facts->ready_ns));
+	ky_text(out, " of all time from wake to poll.");
+}
+
+static void add_evidence(struct ky_finding *found, const struct ky_poll_case *one)
+{
+	const struct ky_poll *poll = &one->kind->longest.poll;
+	const struct ky_trace *trace = one->facts->trace;
+
+	ky_finding_evidence(found,
+			    &(struct ky_evidence){.kind = "poll",
+						  .from_ns = poll->start_ns,
+						  .to_ns = poll->start_ns + poll->duration_ns,
+						  .task = trace->tasks[poll->task].id,
+						  .tid = trace->workers[poll->worker].tid,
+						  .stack = KY_NONE,
+						  .event = "PollStart"});
+	if (one->most != KY_NONE) {
+		const struct ky_stack_row *row = &trace->samples.rows[one->most];
+
+		ky_finding_evidence(
+			found,
+			&(struct ky_evidence){
+				.kind = one->is_blocked ? "off_cpu" : "cpu_sample",
+				.from_ns = row->time_ns,
+				.to_ns = row->time_ns + (one->is_blocked ? row->value : 0),
+				.task = trace->tasks[row->task].id,
+				.tid = row->tid,
+				.stack = row->stack,
+				.event = one->is_blocked ? "OffCpuEvent" : "CpuSampleEvent"});
+	}
+}
+
+static void set_missing(struct ky_finding *found, const struct ky_poll_case *one)
+{
+	if (one->is_unknown)
+		found->missing = (struct ky_missing){
+			"PollCostEvent", "The trace does not say whether these polls ran or were "
+					 "blocked."};
+	else if (one->is_guessed)
+		found->missing = (struct ky_missing){
+			"PollCostEvent",
+			"The time of these polls is split into time on CPU and time "
+			"blocked by samples alone."};
+	else if (!one->row_count)
+		found->missing = (struct ky_missing){
+			one->is_blocked ? "OffCpuEvent" : "CpuSampleEvent",
+			"No sample fell in these polls: their code is not known."};
+	else if (one->facts->is_lossy)
+		found->missing = (struct ky_missing){
+			"lost records", "Polls across a loss are in no figure: there may be more."};
+}
+
+static void add(struct ky_findings *findings, const struct ky_poll_case *one,
+		const struct ky_poll_rule *rule, enum ky_confidence confidence)
+{
+	struct ky_finding *found = ky_findings_add(findings, rule->id);
+	uint32_t polls_ppm = ky_share_ppm(one->ns, one->facts->poll_ns);
+	uint32_t ready_ppm = ky_share_ppm(one->behind_ns, one->facts->ready_ns);
+
+	if (!found)
+		return;
+	found->culprit.kind = "task";
+	found->culprit.task = one->kind->name;
+	found->culprit.code = one->culprit.line;
+	found->confidence = (uint8_t)confidence;
+	found->victims = one->behind_ns ? one->kind->behind_delays : 0;
+	found->delay_ns = one->behind_ns ? one->behind_ns : one->ns;
+	ky_finding_judge(found, polls_ppm > ready_ppm ? polls_ppm : ready_ppm, one->worst_ns);
+	say_statement(found, one, rule, findings);
+	say_impact(found, one);
+	ky_text(&found->action, rule->action);
+	add_evidence(found, one);
+	set_missing(found, one);
+}
+
+static void find_in(struct ky_findings *findings, const struct ky_kind_facts *kind, bool is_blocked)
+{
+	enum ky_confidence confidence = KY_CONFIDENCE_LIKELY;
+	struct ky_poll_case one;
+
+	if (ky_poll_case_make(&one, &findings->facts, kind, is_blocked)) {
+		findings->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules) && one.worst_ns > KY_FIND_LONG_NS;
+	     i++)
+		if (rules[i]->is_blocked == is_blocked && rules[i]->fits(&one, &confidence)) {
+			add(findings, &one, rules[i],
+			    one.is_guessed ? KY_CONFIDENCE_POSSIBLE : confidence);
+			break;
+		}
+	ky_poll_case_release(&one);
+}
+
+void ky_find_long_polls(struct ky_findings *findings)
+{
+	for (uint32_t i = 0; i < findings->facts.kind_count; i++) {
+		const struct ky_kind_facts *kind = &findings->facts.kinds[i];
+
+		if (kind->is_runtimes || !kind->long_count)
+			continue;
+		find_in(findings, kind, true);
+		find_in(findings, kind, false);
+	}
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/say.h>
+
+#include <base/text.h>
+#include <string.h>
+
+#define CLOSURE "::{{closure}}"
+
+void ky_say_count(struct ky_buf *out, uint64_t count)
+{
+	char digits[32];
+	size_t at = sizeof(digits);
+
+	digits[--at] = '\0';
+	for (unsigned written = 0; written == 0 || count; written++, count /= 10) {
+		if (written && written % 3 == 0)
+			digits[--at] = ',';
+		digits[--at] = (char)('0' + count % 10);
+	}
+	ky_text(out, digits + at);
+}
+
+/* value / 10^decimals. */
+static void say_decimal(struct ky_buf *out, uint64_t value, unsigned decimals)
+{
+	char digits[8] = "";
+	uint64_t scale = 1;
+	unsigned i;
+
+	for (i = 0; i < decimals; i++)
+		scale *= 10;
+	ky_text_u64(out, value / scale);
+	if (!decimals)
+		return;
+	digits[0] = '.';
+	for (i = 1; i <= decimals; i++) {
+		scale /= 10;
+		digits[i] = (char)('0' + value / scale % 10);
+	}
+	ky_text(out, digits);
+}
+
+void ky_say_ns(struct ky_buf *out, uint64_t ns)
+{
+	static const char *const units[] = {" ns", " us", " ms", " s"};
+	uint64_t unit = 1, step;
+	unsigned which = 0, decimals = 0;
+
+	while (which < 3 && ns / unit >= 1000) {
+		unit *= 1000;
+		which++;
+	}
+	for (step = unit; step > 1 && ns / unit < 100 && decimals < 2; step /= 10) {
+		if (decimals == 1 && ns / unit >= 10)
+			break;
+		decimals++;
+	}
+	say_decimal(out, (ns + step / 2) / step, decimals);
+	ky_text(out, units[which]);
+}
+
+void ky_say_ppm(struct ky_buf *out, uint32_t ppm)
+{
+	say_decimal(out, (ppm + 500) / 1000, 1);
+	ky_text(out, " %");
+}
+
+void ky_say_many(struct ky_buf *out, uint64_t count, const char *one, const char *many)
+{
+	ky_say_count(out, count);
+	ky_text(out, " ");
+	ky_text(out, count == 1 ? one : many);
+}
+
+static void say_name(struct ky_buf *out, const char *name)
+{
+	size_t bytes = strlen(name), tail = sizeof(CLOSURE) - 1;
+
+	while (bytes > tail && memcmp(name + bytes - tail, CLOSURE, tail) == 0)
+		bytes -= tail;
+	(void)ky_buf_append(out, name, bytes);
+}
+
+void ky_say_kind(struct ky_buf *out, const struct ky_trace *trace, uint32_t name)
+{
+	if (name == KY_NONE)
+		ky_text(out, "an unnamed task");
+	else
+		say_name(out, ky_trace_name(trace, name));
+}
+
+void ky_say_function(struct ky_buf *out, const struct ky_code_line *line)
+{
+	say_name(out, line->name);
+}
+
+void ky_say_line(struct ky_buf *out, const struct ky_code_line *line)
+{
+	if (!line || !line->file || !*line->file)
+		return;
+	ky_text(out, " at ");
+	ky_text(out, line->file);
+	if (line->line) {
+		ky_text(out, ":");
+		ky_text_u64(out, line->line);
+	}
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <report/findings_text.h>
+
+#include <base/out_text.h>
+#include <report/short_name.h>
+#include <report/watched_text.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SHOWN_MAX 5u
+#define COLUMNS_DEFAULT 100u
+#define LABEL_COLUMNS 9u
+#define NAME_COLUMNS 72u
+
+/* A sentence after its label, broken at blanks. */
+static void put_wrapped(struct ky_buf *out, const char *label, const char *text, size_t bytes)
+{
+	uint32_t columns = ky_out_columns(STDOUT_FILENO), room;
+	size_t at = 0;
+
+	if (!columns || columns > COLUMNS_DEFAULT)
+		columns = COLUMNS_DEFAULT;
+	room = columns > 2 * LABEL_COLUMNS ? columns - LABEL_COLUMNS : LABEL_COLUMNS;
+	ky_out_format(out, "   %-*s", (int)LABEL_COLUMNS - 3, label);
+	while (at < bytes) {
+		size_t count = bytes - at, cut;
+
+		if (count > room) {
+			for (cut = room; cut > 0 && text[at + cut] != ' '; cut--)
+				;
+			count = cut ? cut : room;
+		}
+		ky_out_safe(out, text + at, count);
+		ky_out_text(out, "\n");
+		for (at += count; at < bytes && text[at] == ' '; at++)
+			;
+		if (at < bytes)
+			ky_out_format(out, "%*s", (int)LABEL_COLUMNS, "");
+	}
+}
+
+static void put_buf(struct ky_buf *out, const char *label, const struct ky_buf *text)
+{
+	put_wrapped(out, label, (const char *)text->bytes, text->used);
+}
+
+static void put_culprit(struct ky_buf *out, const struct ky_findings *findings,
+			const struct ky_finding *one)
+{
+	const struct ky_trace *trace = findings->facts.trace;
+	const struct ky_culprit_of *culprit = &one->culprit;
+	char name[KY_SHORT_NAME_BYTES];
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	if (culprit->code) {
+		ky_out_text(&text, ky_short_name(name, culprit->code->name, NAME_COLUMNS));
+		if (*culprit->code->file)
+			ky_out_format(&text, " at %s:%u", culprit->code->file, culprit->code->line);
+		ky_out_text(&text, ", ");
+	}
+	if (culprit->task != KY_NONE)
+		ky_out_format(&text, "tasks %s",
+			      ky_short_name(name, ky_trace_name(trace, culprit->task),
+					    NAME_COLUMNS));
+	else if (culprit->thread != KY_NONE)
+		ky_out_format(&text, "thread %s", ky_trace_name(trace, culprit->thread));
+	else
+		ky_out_format(&text, "%s", culprit->resource ? culprit->resource : culprit->kind);
+	put_buf(out, "cause", &text);
+	ky_buf_release(&text);
+}
+
+static void put_finding(struct ky_buf *out, const struct ky_findings *findings, uint32_t at,
+			bool is_coloured)
+{
+	const struct ky_finding *one = &findings->list[at];
+	char title[128], share[KY_OUT_CELL_BYTES];
+	struct ky_buf line;
+
+	ky_buf_init(&line, 0);
+	ky_out_format(&line, "%u. %s (%s, %s, %s)", at + 1, ky_finding_name(one),
+		      ky_severity_name(one->severity), ky_confidence_name(one->confidence),
+		      ky_out_permille(share, (one->score_ppm + 500) / 1000));
+	if (line.used < sizeof(title)) {
+		memcpy(title, line.bytes, line.used);
+		title[line.used] = '\0';
+		ky_out_heading(out, is_coloured, title);
+	}
+	ky_buf_release(&line);
+	put_buf(out, "what", &one->statement);
+	put_culprit(out, findings, one);
+	put_buf(out, "harm", &one->impact);
+	put_buf(out, "next", &one->action);
+	if (one->missing.capability)
+		put_wrapped(out, "note", one->missing.effect, strlen(one->missing.effect));
+	ky_out_text(out, "\n");
+}
+
+/* What says that it is: no share of it can be a finding. */
+static void put_healthy(struct ky_buf *out, const struct ky_findings *findings)
+{
+	const struct ky_report *report = findings->facts.report;
+	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES], c[KY_OUT_CELL_BYTES];
+	uint64_t active = 0, known = 0;
+
+	if (!report->polls.count) {
+		ky_out_text(out, "No poll is in the trace: nothing can be said about its tasks.\n");
+		return;
+	}
+	ky_out_text(out,
+		    "Healthy: no cause explains more than a trifle of the time that tasks were "
+		    "late, busy or waiting.\n");
+	ky_out_format(out, "   polls  %s; p50 %s, p99 %s, longest %s\n",
+		      ky_out_count(a, report->polls.count), ky_out_duration(b, report->polls.p50),
+		      ky_out_duration(c, report->polls.p99),
+		      ky_out_duration((char[KY_OUT_CELL_BYTES]){0}, report->polls.max));
+	if (report->delays.count)
+		ky_out_format(out, "   wake to poll  p50 %s, p99 %s, longest %s\n",
+			      ky_out_duration(a, report->delays.p50),
+			      ky_out_duration(b, report->delays.p99),
+			      ky_out_duration(c, report->delays.max));
+	for (uint32_t i = 0; i < report->worker_count; i++) {
+		if (report->workers[i].active_permille == UINT64_MAX)
+			continue;
+		known += report->workers[i].span_ns - report->workers[i].unknown_ns;
+		active += report->workers[i].busy_ns;
+	}
+	if (known)
+		ky_out_format(out, "   workers  %u, in polls %s of the time\n",
+			      report->worker_count,
+			      ky_out_permille(a, active / (known / 1000 + 1)));
+}
+
+static void put_head(struct ky_buf *out, const struct ky_findings *findings, bool is_coloured)
+{
+	const struct ky_trace *trace = findings->facts.trace;
+	const struct ky_report *report = findings->facts.report;
+	const char *service = ky_trace_metadata(trace, "service");
+	const char *pid = ky_trace_metadata(trace, "pid");
+	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES];
+	uint64_t unix_ns = ky_trace_unix_ns(trace, report->from_ns);
+	struct ky_buf line;
+
+	ky_buf_init(&line, 0);
+	ky_out_safe(&line, service ? service : "trace", strlen(service ? service : "trace"));
+	if (pid)
+		ky_out_format(&line, ", pid %s", pid);
+	ky_out_format(&line, ": %s", ky_out_duration(a, report->to_ns - report->from_ns));
+	if (unix_ns)
+		ky_out_format(&line, " from %s UTC", ky_out_utc(a, unix_ns));
+	ky_out_format(&line, ", %s polls, %u workers", ky_out_count(b, report->polls.count),
+		      report->worker_count);
+	if (ky_buf_append(&line, "", 1) == 0)
+		ky_out_heading(out, is_coloured, (const char *)line.bytes);
+	ky_buf_release(&line);
+}
+
+void ky_findings_text(struct ky_buf *out, const struct ky_findings *findings,
+		      const struct ky_code_names *names, bool is_coloured, bool is_full)
+{
+	uint32_t shown = findings->alarm_count < SHOWN_MAX ? findings->alarm_count : SHOWN_MAX;
+	uint32_t more = findings->alarm_count - shown;
+
+	put_head(out, findings, is_coloured);
+	ky_watched_text(out, findings->facts.trace, names);
+	ky_out_text(out, "\n");
+	for (uint32_t i = 0; i < shown; i++)
+		put_finding(out, findings, i, is_coloured);
+	if (more)
+		ky_out_format(out, "%u more: kymo report --json\n\n", more);
+	if (!shown)
+		put_healthy(out, findings);
+	if (findings->facts.is_lossy)
+		ky_out_text(out, "Records are missing: `kymo info` says which, and what was across "
+				 "them is in no figure.\n");
+	if (!is_full)
+		ky_out_text(out, "Tables: kymo report --full. Each late task: kymo why.\n");
+}
