@@ -100,6 +100,14 @@ class Findings(Cli):
         self.assertEqual(first["key"], second["key"])
         self.assertNotEqual(first["impact"]["delay_ns"], second["impact"]["delay_ns"])
 
+    def test_throttling_is_named_with_its_time(self):
+        trace = service(long_ns=2 * MS).event(
+            "CgroupThrottledEvent", 400 * MS, ("level", "U8", 0), ("from_ns", "VARINT", 300 * MS),
+            ("to_ns", "VARINT", 400 * MS), ("throttled_ns", "VARINT", 80 * MS))
+        one = self.report(trace)["findings"][0]
+        self.assertEqual((one["id"], one["severity"]), ("cgroup_throttled", "critical"))
+        self.assertEqual(one["impact"]["delay_ns"], 80 * MS)
+
     def test_short_polls_are_healthy(self):
         said = self.report(service(long_ns=2 * MS))
         self.assertEqual([one["severity"] for one in said["findings"]], ["info"])

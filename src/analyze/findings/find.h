@@ -7,6 +7,20 @@
 
 #include <analyze/findings/findings.h>
 
+void ky_find_accept_queues(struct ky_findings *findings);
+void ky_find_driver_gaps(struct ky_findings *findings);
+void ky_find_held_resources(struct ky_findings *findings);
+void ky_find_herds(struct ky_findings *findings);
 void ky_find_long_polls(struct ky_findings *findings);
+void ky_find_lock_convoy(struct ky_findings *findings); /* after the long polls */
+void ky_find_overload(struct ky_findings *findings);
+void ky_find_self_wakes(struct ky_findings *findings);
+void ky_find_starvation(struct ky_findings *findings);
+void ky_find_stops(struct ky_findings *findings);
+void ky_find_throttling(struct ky_findings *findings);
+
+struct ky_poll_case;
+/* Were most of these blocked polls blocked by a lock? */
+bool ky_is_lock_case(const struct ky_poll_case *one);
 
 #endif

@@ -1,41 +1,176 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/findings/poll_rule.h>
+/* Polls that sleep on a lock that another thread holds: of whatever tasks, they have one cause. */
+#include <analyze/findings/find.h>
 
+#include <analyze/findings/poll_case.h>
+#include <analyze/findings/say.h>
+#include <base/alloc.h>
 #include <base/text.h>
 
-/* What sleeps on a futex without waiting for a lock. */
-static bool is_other_sleep(const struct ky_code_line *line)
-{
-	return ky_text_contains(line->name, "thread::park") ||
-	       ky_text_contains(line->name, "park_timeout") ||
-	       ky_text_contains(line->name, "thread_parking") ||
-	       ky_text_contains(line->name, "Condvar") ||
-	       ky_text_contains(line->name, "pthread_cond_") ||
-	       ky_text_contains(line->name, "mpmc::") || ky_text_contains(line->name, "::recv");
-}
+struct lock_waits {
+	uint32_t *stacks;
+	uint32_t count, capacity;
+	uint64_t ns, worst_ns, waits;
+	const struct ky_stack_row *longest;
+	uint32_t task, waker; /* name index of all of them; KY_NONE: several */
+	bool is_first;
+};
 
-static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
+/* What sleeps on a futex without waiting for a lock. */
+static bool is_lock_wait(const struct ky_code_stacks *code, const struct ky_stack_row *row)
 {
-	if (one->reason != KY_WAIT_FUTEX ||
-	    ky_poll_case_share_ppm(one, is_other_sleep) >= KY_FIND_HALF_PPM)
+	static const char *const others[] = {
+		"thread::park",  "park_timeout", "thread_parking", "Condvar",
+		"pthread_cond_", "mpmc::",       "::recv",         "block_on"};
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	if (row->kind != KY_STACK_OFF_CPU || row->reason != KY_WAIT_FUTEX || row->stack == KY_NONE)
 		return false;
-	*confidence = KY_CONFIDENCE_PROVEN;
+	ky_code_walk_begin(&walk, code, row->stack);
+	while ((line = ky_code_walk_next(&walk)))
+		for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+			if (ky_text_contains(line->name, others[i]))
+				return false;
 	return true;
 }
 
-static void say(struct ky_buf *out, const struct ky_poll_case *one,
-		const struct ky_findings_options *options)
+bool ky_is_lock_case(const struct ky_poll_case *one)
 {
-	(void)one;
-	(void)options;
-	ky_text(out, "were blocked by a lock that another thread held");
+	const struct ky_samples *samples = &one->facts->trace->samples;
+	uint64_t all = 0, locks = 0;
+
+	for (uint32_t i = 0; i < one->row_count; i++) {
+		const struct ky_stack_row *row = &samples->rows[one->rows[i]];
+
+		all += row->value;
+		if (is_lock_wait(&one->facts->profile->code, row))
+			locks += row->value;
+	}
+	return ky_share_ppm(locks, all) >= KY_FIND_HALF_PPM;
 }
 
-const struct ky_poll_rule ky_rule_lock_convoy = {
-	.id = KY_FINDING_LOCK_CONVOY,
-	.is_blocked = true,
-	.fits = fits,
-	.say = say,
-	.action = "Hold this lock for less time, split it, or use tokio::sync::Mutex "
-		  "where it is held across slow work: its waiters leave the worker to "
-		  "others."};
+static bool collect(struct lock_waits *waits, const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+
+	for (uint32_t i = 0; i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+		uint32_t name, waker;
+
+		if (row->kind != KY_STACK_OFF_CPU || row->task == KY_NONE ||
+		    row->flags & KY_ROW_BLOCKING || row->value <= KY_FIND_LONG_NS ||
+		    row->time_ns < facts->report->from_ns || row->time_ns > facts->report->to_ns ||
+		    !is_lock_wait(&facts->profile->code, row))
+			continue;
+		if (ky_grow(&waits->stacks, &waits->capacity, waits->count + 1,
+			    sizeof(*waits->stacks)))
+			return false;
+		waits->stacks[waits->count++] = row->stack;
+		waits->ns += row->value;
+		name = trace->tasks[row->task].name;
+		waker = row->waker_tid ? row->waker_name : KY_NONE;
+		waits->task = waits->is_first || waits->task == name ? name : KY_NONE;
+		waits->waker = waits->is_first || waits->waker == waker ? waker : KY_NONE;
+		waits->is_first = false;
+		if (row->value > waits->worst_ns) {
+			waits->worst_ns = row->value;
+			waits->longest = row;
+		}
+	}
+	return true;
+}
+
+static uint64_t behind_ns(const struct ky_facts *facts, uint64_t *delays)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < facts->kind_count; i++)
+		if (facts->kinds[i].is_lock_bound) {
+			ns += facts->kinds[i].behind_ns;
+			*delays += facts->kinds[i].behind_delays;
+		}
+	return ns;
+}
+
+static void say(struct ky_finding *found, const struct lock_waits *waits,
+		const struct ky_facts *facts, uint64_t behind)
+{
+	struct ky_buf *out = &found->statement;
+
+	ky_text(out, "Polls ");
+	if (waits->task != KY_NONE) {
+		ky_text(out, "of ");
+		ky_say_kind(out, facts->trace, waits->task);
+		ky_text(out, " ");
+	}
+	ky_text(out, "were blocked by a lock that another thread held");
+	if (waits->waker != KY_NONE) {
+		ky_text(out, ", ");
+		ky_say_kind(out, facts->trace, waits->waker);
+		ky_text(out, ",");
+	}
+	ky_text(out, " for up to ");
+	ky_say_ns(out, waits->worst_ns);
+	ky_text(out, ": ");
+	ky_say_many(out, waits->count, "wait, ", "waits, ");
+	ky_say_ns(out, waits->ns);
+	ky_text(out, ", ");
+	ky_say_ppm(out, ky_share_ppm(waits->ns, facts->poll_ns));
+	ky_text(out, " of the time in polls.");
+	out = &found->impact;
+	ky_say_ns(out, behind);
+	ky_text(out, " of the time from wake to poll (");
+	ky_say_ppm(out, ky_share_ppm(behind, facts->ready_ns));
+	ky_text(out, ") was spent waiting for these polls; nothing else ran on their workers.");
+	ky_text(&found->action,
+		"Hold this lock for less time, split it, or use tokio::sync::Mutex where it is "
+		"held across slow work: its waiters leave the worker to others.");
+}
+
+void ky_find_lock_convoy(struct ky_findings *findings)
+{
+	const struct ky_facts *facts = &findings->facts;
+	struct lock_waits waits = {.is_first = true, .task = KY_NONE, .waker = KY_NONE};
+	struct ky_culprit culprit = {0};
+	struct ky_finding *found = NULL;
+	uint64_t delays = 0, behind;
+	uint32_t score;
+
+	if (!facts->profile)
+		return;
+	if (!collect(&waits, facts))
+		findings->failed = true;
+	else if (waits.count)
+		found = ky_findings_add(findings, KY_FINDING_LOCK_CONVOY);
+	if (found) {
+		(void)ky_culprit_of_stacks(&culprit, &facts->profile->code, waits.stacks,
+					   waits.count);
+		behind = behind_ns(facts, &delays);
+		found->culprit.kind = waits.task != KY_NONE  ? "task" :
+				      waits.waker != KY_NONE ? "thread" :
+							       "process";
+		found->culprit.task = waits.task;
+		found->culprit.thread = waits.waker;
+		found->culprit.code = culprit.line;
+		found->culprit.resource = "lock";
+		found->confidence = KY_CONFIDENCE_PROVEN;
+		found->victims = delays ? delays : waits.count;
+		found->delay_ns = waits.ns + behind;
+		score = ky_share_ppm(waits.ns, facts->poll_ns);
+		if (ky_share_ppm(behind, facts->ready_ns) > score)
+			score = ky_share_ppm(behind, facts->ready_ns);
+		ky_finding_judge(found, score, waits.worst_ns);
+		say(found, &waits, facts, behind);
+		ky_finding_evidence(found,
+				    &(struct ky_evidence){
+					    .kind = "off_cpu",
+					    .from_ns = waits.longest->time_ns,
+					    .to_ns = waits.longest->time_ns + waits.longest->value,
+					    .task = facts->trace->tasks[waits.longest->task].id,
+					    .tid = waits.longest->tid,
+					    .stack = waits.longest->stack,
+					    .event = "OffCpuEvent"});
+	}
+	ky_free(waits.stacks);
+}

@@ -9,9 +9,9 @@
 
 /* The first that fits is the cause: what is more special comes first. */
 static const struct ky_poll_rule *const rules[] = {
-	&ky_rule_nested_block_on,  &ky_rule_lock_convoy,    &ky_rule_log_writing,
-	&ky_rule_page_fault_storm, &ky_rule_blocking_call,  &ky_rule_huge_drop,
-	&ky_rule_allocation_burst, &ky_rule_cpu_heavy_poll,
+	&ky_rule_nested_block_on, &ky_rule_log_writing, &ky_rule_page_fault_storm,
+	&ky_rule_blocking_call,   &ky_rule_huge_drop,   &ky_rule_allocation_burst,
+	&ky_rule_cpu_heavy_poll,
 };
 
 static void say_statement(struct ky_finding *found, const struct ky_poll_case *one,
@@ -123,7 +123,7 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 	set_missing(found, one);
 }
 
-static void find_in(struct ky_findings *findings, const struct ky_kind_facts *kind, bool is_blocked)
+static void find_in(struct ky_findings *findings, struct ky_kind_facts *kind, bool is_blocked)
 {
 	enum ky_confidence confidence = KY_CONFIDENCE_LIKELY;
 	struct ky_poll_case one;
@@ -131,6 +131,10 @@ static void find_in(struct ky_findings *findings, const struct ky_kind_facts *ki
 	if (ky_poll_case_make(&one, &findings->facts, kind, is_blocked)) {
 		findings->failed = true;
 		return;
+	}
+	if (is_blocked && ky_is_lock_case(&one)) {
+		kind->is_lock_bound = true;
+		one.worst_ns = 0;
 	}
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules) && one.worst_ns > KY_FIND_LONG_NS;
 	     i++)
@@ -145,7 +149,7 @@ static void find_in(struct ky_findings *findings, const struct ky_kind_facts *ki
 void ky_find_long_polls(struct ky_findings *findings)
 {
 	for (uint32_t i = 0; i < findings->facts.kind_count; i++) {
-		const struct ky_kind_facts *kind = &findings->facts.kinds[i];
+		struct ky_kind_facts *kind = &findings->facts.kinds[i];
 
 		if (kind->is_runtimes || !kind->long_count)
 			continue;

@@ -20,7 +20,7 @@ struct ky_poll_rule {
 	const char *action;
 };
 
-extern const struct ky_poll_rule ky_rule_nested_block_on, ky_rule_lock_convoy, ky_rule_log_writing,
+extern const struct ky_poll_rule ky_rule_nested_block_on, ky_rule_log_writing,
 	ky_rule_blocking_call, ky_rule_page_fault_storm, ky_rule_huge_drop,
 	ky_rule_allocation_burst, ky_rule_cpu_heavy_poll;
 

@@ -2,6 +2,8 @@
 //! The harm that a program measures itself, and what must follow from it.
 
 use crate::{now_ns, process_cpu_ns, Run};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A wait up to Tokio's timer tick harms nobody who could tell it from the tick.
 const SLACK_NS: u64 = 1_000_000;
@@ -121,13 +123,23 @@ fn between(value: u64, none: u64, least: u64) -> &'static str {
     }
 }
 
+/// Of threads that have ended.
+static RUN_DELAY_NS: AtomicU64 = AtomicU64::new(0);
+
+fn run_delay_of(thread: &Path) -> u64 {
+    let line = std::fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// The runtime calls it on each of its threads, before it ends.
+pub fn thread_stops() {
+    RUN_DELAY_NS.fetch_add(run_delay_of(Path::new("/proc/thread-self")), Ordering::Relaxed);
+}
+
 /// What the kernel made this process's threads wait for a CPU.
 fn run_delay_ns() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    tasks
-        .filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok())
-        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
-        .sum()
+    tasks.map(|task| run_delay_of(&task.path())).sum::<u64>() + RUN_DELAY_NS.load(Ordering::Relaxed)
 }
 
 fn list<T: AsRef<str>>(words: &[T]) -> String {

@@ -152,6 +152,7 @@ impl Run {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let name = ["worker", "io-pool", "app-rt", "core"][(self.seed % 4) as usize];
         builder.worker_threads(self.workers).thread_name(name).enable_all();
+        builder.on_thread_stop(harm::thread_stops);
         builder
     }
 }

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The kernel made threads wait for a CPU: what it took is no task's doing. */
+#include <analyze/findings/find.h>
+
+#include <analyze/findings/say.h>
+#include <analyze/resource_use.h>
+#include <analyze/thread_uses.h>
+#include <base/alloc.h>
+#include <base/text.h>
+
+/* Run delay in the three places where it is seen. */
+struct starvation {
+	uint64_t polls_ns, worst_ns; /* inside long polls */
+	uint64_t ready_ns;           /* of ready time: the worker was runnable, or woken late */
+	uint64_t cpu_ns, delay_ns;   /* of the workers' threads, as the kernel counted */
+};
+
+static bool began_within(const struct ky_trace *trace, uint32_t tid)
+{
+	for (uint32_t i = 0; i < trace->thread_count; i++)
+		if (trace->threads[i].tid == tid)
+			return trace->threads[i].start_ns >= trace->first_ns;
+	return false;
+}
+
+/* Of each worker's thread: all that it counted where it began within the trace, else between its
+ * first and its last reading. */
+static void add_counts(struct starvation *sums, const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+
+	for (uint32_t i = 0; i < trace->thread_cpu_count; i++) {
+		const struct ky_trace_thread_cpu *last = &trace->thread_cpus[i], *first = NULL;
+		bool is_last = true;
+
+		for (uint32_t j = 0; j < trace->thread_cpu_count; j++) {
+			const struct ky_trace_thread_cpu *other = &trace->thread_cpus[j];
+
+			if (other->tid != last->tid || j == i)
+				continue;
+			is_last &= j < i;
+			first = first ? first : other;
+		}
+		if (!is_last || last->run_delay_ns == UINT64_MAX || last->cpu_ns == UINT64_MAX)
+			continue;
+		if (began_within(trace, last->tid))
+			first = NULL;
+		else if (!first)
+			continue;
+		sums->cpu_ns += last->cpu_ns - (first ? first->cpu_ns : 0);
+		sums->delay_ns += last->run_delay_ns - (first ? first->run_delay_ns : 0);
+	}
+}
+
+static void add_polls(struct starvation *sums, const struct ky_facts *facts)
+{
+	for (uint32_t i = 0; i < facts->kind_count; i++) {
+		if (facts->kinds[i].is_runtimes)
+			continue;
+		sums->polls_ns += facts->kinds[i].sums[KY_OWN_RUNNABLE];
+		if (facts->kinds[i].worst[KY_OWN_RUNNABLE] > sums->worst_ns)
+			sums->worst_ns = facts->kinds[i].worst[KY_OWN_RUNNABLE];
+	}
+}
+
+static void add_ready(struct starvation *sums, const struct ky_why *why)
+{
+	static const uint8_t parts[] = {KY_PART_BEHIND_RUNNABLE, KY_PART_SCHEDULER_READY,
+					KY_PART_PARKED_NOTIFIED};
+
+	for (size_t part = 0; part < sizeof(parts); part++) {
+		sums->ready_ns += why->sums[parts[part]];
+		for (uint32_t i = 0; i < why->worst_count; i++)
+			if (why->worst[i].sums[parts[part]] > sums->worst_ns)
+				sums->worst_ns = why->worst[i].sums[parts[part]];
+	}
+}
+
+/* Tasks of the machine, or of its cgroup, waited for a CPU in so much of the time between two
+ * readings at most. The counters of threads have their start in them, which is late on any
+ * machine: without pressure they say nothing. */
+static bool is_under_pressure(const struct ky_facts *facts)
+{
+	struct ky_resource_use *use = NULL;
+	bool is_pressed = false;
+
+	if (ky_resource_use(facts->trace, facts->report->from_ns, facts->report->to_ns, &use) ||
+	    !use)
+		return false;
+	for (uint32_t scope = 0; scope < 2; scope++) {
+		const struct ky_growth *some = &use->pressure[scope][KY_PRESSURE_CPU_SOME];
+
+		is_pressed |= some->sum != KY_RESOURCE_NONE &&
+			      some->max_permille * 1000 >= KY_FIND_STARVED_PPM;
+	}
+	ky_free(use);
+	return is_pressed;
+}
+
+/* Another thread of the process took half a CPU or more: it is the neighbour. */
+static uint32_t greedy_thread(const struct ky_facts *facts)
+{
+	uint64_t lasted_ns = facts->report->to_ns - facts->report->from_ns;
+	struct ky_thread_use *uses = NULL;
+	uint32_t count = 0, name = KY_NONE;
+
+	if (ky_thread_uses(facts->trace, facts->report->from_ns, facts->report->to_ns, &uses,
+			   &count))
+		return KY_NONE;
+	if (count && ky_share_ppm(uses[0].cpu_ns, lasted_ns) >= KY_FIND_HALF_PPM)
+		name = uses[0].name;
+	ky_free(uses);
+	return name;
+}
+
+static void say(struct ky_finding *found, const struct starvation *sums,
+		const struct ky_facts *facts)
+{
+	struct ky_buf *out = &found->statement;
+
+	if (sums->delay_ns + sums->cpu_ns) {
+		ky_text(out, "The workers' threads waited for a CPU ");
+		ky_say_ppm(out, ky_share_ppm(sums->delay_ns, sums->delay_ns + sums->cpu_ns));
+		ky_text(out, " of the time that they could run, ");
+		ky_say_ns(out, sums->delay_ns);
+		ky_text(out, " in all, as the kernel counted.");
+	} else {
+		ky_text(out, "The workers' threads were ready to run and had no CPU for up to ");
+		ky_say_ns(out, sums->worst_ns);
+		ky_text(out, ".");
+	}
+	out = &found->impact;
+	ky_say_ns(out, sums->ready_ns);
+	ky_text(out, " of the time from wake to poll (");
+	ky_say_ppm(out, ky_share_ppm(sums->ready_ns, facts->ready_ns));
+	ky_text(out, ") and ");
+	ky_say_ns(out, sums->polls_ns);
+	ky_text(out, " of the time in polls (");
+	ky_say_ppm(out, ky_share_ppm(sums->polls_ns, facts->poll_ns));
+	ky_text(out, ") were waits for a CPU.");
+	ky_text(&found->action,
+		found->culprit.thread != KY_NONE ?
+			"Give that thread a CPU of its own or a lower priority: it takes the "
+			"workers' CPU time." :
+			"Give the service more CPU, or keep other processes away from its CPUs "
+			"(cpusets, priorities): it did nothing wrong itself.");
+}
+
+void ky_find_starvation(struct ky_findings *findings)
+{
+	const struct ky_facts *facts = &findings->facts;
+	struct starvation sums = {0};
+	uint32_t score, counted;
+	struct ky_finding *found;
+
+	add_counts(&sums, facts);
+	add_polls(&sums, facts);
+	add_ready(&sums, facts->why);
+	score = ky_share_ppm(sums.polls_ns, facts->poll_ns);
+	if (ky_share_ppm(sums.ready_ns, facts->ready_ns) > score)
+		score = ky_share_ppm(sums.ready_ns, facts->ready_ns);
+	counted = ky_share_ppm(sums.delay_ns, sums.delay_ns + sums.cpu_ns);
+	/* The kernel's counters have sums, no single waits: they decide alone where they are high,
+	 * and where they are low what was seen in polls was rare. */
+	if (counted >= KY_FIND_STARVED_PPM && sums.delay_ns >= KY_FIND_STARVED_NS &&
+	    is_under_pressure(facts)) {
+		score = counted > score ? counted : score;
+		if (sums.worst_ns < KY_FIND_WORST_NS_MIN)
+			sums.worst_ns = KY_FIND_WORST_NS_MIN;
+	}
+	if (!score || !sums.worst_ns)
+		return;
+	found = ky_findings_add(findings, KY_FINDING_CPU_STARVATION);
+	if (!found)
+		return;
+	found->culprit.thread = greedy_thread(facts);
+	found->culprit.kind = found->culprit.thread != KY_NONE ? "thread" : "machine";
+	found->culprit.resource = "CPU time that others took";
+	found->confidence = KY_CONFIDENCE_PROVEN;
+	found->victims = facts->slow_delays;
+	found->delay_ns = sums.ready_ns + sums.polls_ns;
+	ky_finding_judge(found, score, sums.worst_ns);
+	say(found, &sums, facts);
+	ky_finding_evidence(found, &(struct ky_evidence){.kind = "readings",
+							 .from_ns = facts->report->from_ns,
+							 .to_ns = facts->report->to_ns,
+							 .task = UINT64_MAX,
+							 .stack = KY_NONE,
+							 .event = "ThreadCpuEvent"});
+}

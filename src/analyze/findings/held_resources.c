@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Tasks that wait for permits, room in a channel or a lock of tokio::sync, and who has them: the
+ * one that releases it last, which is what wakes them. */
+#include <analyze/findings/find.h>
+
+#include <analyze/findings/say.h>
+#include <analyze/findings/sync_waits.h>
+#include <base/alloc.h>
+#include <base/text.h>
+
+static const struct sync_words {
+	uint8_t id;
+	const char *resource, *waited, *action;
+} words[KY_SYNC_WHATS] = {
+	[KY_SYNC_CHANNEL] = {KY_FINDING_CHANNEL_FULL, "bounded channel",
+			     "for room in a full channel, which its receiver made late",
+			     "Make the receiver faster (more receivers, batches with recv_many(), "
+			     "less work in its loop), or send less: a longer channel only delays "
+			     "it."},
+	[KY_SYNC_MUTEX] = {KY_FINDING_ASYNC_LOCK_HELD, "tokio::sync::Mutex",
+			   "for a tokio::sync::Mutex that was held for long",
+			   "Do not hold the guard across an await of something slow; copy what is "
+			   "needed, or split what the lock protects."},
+	[KY_SYNC_RWLOCK] = {KY_FINDING_ASYNC_LOCK_HELD, "tokio::sync::RwLock",
+			    "for a tokio::sync::RwLock that was held for long",
+			    "Do not hold the guard across an await of something slow; copy what is "
+			    "needed, or split what the lock protects."},
+	[KY_SYNC_SEMAPHORE] = {KY_FINDING_SEMAPHORE_EXHAUSTED, "semaphore",
+			       "for a permit of a semaphore that had none left",
+			       "Keep the permit for less time (drop it before what needs it no "
+			       "more), or give the slow user a semaphore of its own; more permits "
+			       "help only what the semaphore does not protect."},
+};
+
+/* Waits for one thing. */
+struct held_waits {
+	uint64_t ns, count;
+	const struct ky_sync_wait *longest;
+	uint64_t *holder_ns; /* by kind; the last one: threads */
+};
+
+static uint64_t length(const struct ky_sync_wait *wait)
+{
+	return wait->to_ns - wait->from_ns;
+}
+
+static void add(struct held_waits *held, const struct ky_facts *facts,
+		const struct ky_sync_wait *wait)
+{
+	const struct ky_kind_facts *kind =
+		wait->waker != KY_NONE ?
+			ky_facts_kind(facts, facts->trace->tasks[wait->waker].name) :
+			NULL;
+
+	held->holder_ns[kind ? kind - facts->kinds : facts->kind_count] += length(wait);
+	held->ns += length(wait);
+	held->count++;
+	if (!held->longest || length(wait) > length(held->longest))
+		held->longest = wait;
+}
+
+static void say(struct ky_finding *found, const struct held_waits *held,
+		const struct sync_words *say, const struct ky_facts *facts, uint32_t holder_ppm)
+{
+	struct ky_buf *out = &found->statement;
+
+	ky_text(out, "Tasks waited ");
+	ky_text(out, say->waited);
+	ky_text(out, ", up to ");
+	ky_say_ns(out, found->worst_ns);
+	ky_text(out, ": ");
+	ky_say_many(out, held->count, "wait, ", "waits, ");
+	ky_say_ns(out, held->ns);
+	ky_text(out, ". ");
+	ky_say_ppm(out, holder_ppm);
+	ky_text(out, " of it ended when ");
+	ky_say_kind(out, facts->trace, found->culprit.task);
+	ky_text(out, " released it.");
+	ky_say_many(&found->impact, held->count, "wait of tasks such as ",
+		    "waits of tasks such as ");
+	ky_say_kind(&found->impact, facts->trace, facts->trace->tasks[held->longest->task].name);
+	ky_text(&found->impact, " took ");
+	ky_say_ppm(&found->impact, found->score_ppm);
+	ky_text(&found->impact, " of the time that tasks ran, stood in line or waited for others.");
+	ky_text(&found->action, say->action);
+}
+
+static void report(struct ky_findings *findings, const struct held_waits *held,
+		   const struct sync_words *said, uint64_t all_ns)
+{
+	const struct ky_facts *facts = &findings->facts;
+	struct ky_finding *found = ky_findings_add(findings, said->id);
+	uint32_t most = 0;
+
+	if (!found)
+		return;
+	for (uint32_t i = 1; i <= facts->kind_count; i++)
+		if (held->holder_ns[i] > held->holder_ns[most])
+			most = i;
+	found->culprit.kind = most < facts->kind_count ? "task" : "thread";
+	found->culprit.task = most < facts->kind_count ? facts->kinds[most].name : KY_NONE;
+	found->culprit.code = ky_code_own_line(&facts->profile->code, held->longest->stack);
+	if (found->culprit.code && !ky_code_is_own(found->culprit.code))
+		found->culprit.code = NULL;
+	found->culprit.resource = said->resource;
+	found->confidence = KY_CONFIDENCE_PROVEN;
+	found->victims = held->count;
+	found->delay_ns = held->ns;
+	ky_finding_judge(found, ky_share_ppm(held->ns, all_ns + facts->poll_ns + facts->ready_ns),
+			 length(held->longest));
+	say(found, held, said, facts, ky_share_ppm(held->holder_ns[most], held->ns));
+	ky_finding_evidence(
+		found, &(struct ky_evidence){.kind = "wait",
+					     .from_ns = held->longest->from_ns,
+					     .to_ns = held->longest->to_ns,
+					     .task = facts->trace->tasks[held->longest->task].id,
+					     .stack = held->longest->stack,
+					     .event = "WakeEvent"});
+}
+
+void ky_find_held_resources(struct ky_findings *findings)
+{
+	const struct ky_facts *facts = &findings->facts;
+	struct ky_sync_waits waits;
+
+	if (ky_sync_waits_make(&waits, facts)) {
+		findings->failed = true;
+		return;
+	}
+	for (uint32_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++) {
+		struct held_waits held = {0};
+
+		held.holder_ns = ky_alloc((facts->kind_count + (size_t)1) *
+					  sizeof(*held.holder_ns));
+		if (!held.holder_ns)
+			findings->failed = true;
+		for (uint32_t i = 0; held.holder_ns && i < waits.count; i++)
+			if (waits.list[i].what == what)
+				add(&held, facts, &waits.list[i]);
+		if (held.count)
+			report(findings, &held, &words[what], waits.ns);
+		ky_free(held.holder_ns);
+	}
+	ky_sync_waits_release(&waits);
+}

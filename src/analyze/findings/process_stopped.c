@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The process as a whole was stopped: by a signal, or a debugger. */
+#include <analyze/findings/find.h>
+
+#include <analyze/findings/say.h>
+#include <base/text.h>
+#include <read/stops.h>
+
+#define SIGNAL_STOP 19u
+#define SIGNAL_TSTP 20u
+
+static void say(struct ky_finding *found, const struct ky_trace_stop *longest, uint64_t count,
+		uint64_t all_ns, uint64_t lasted_ns)
+{
+	struct ky_buf *out = &found->statement;
+
+	ky_text(out, "The whole process was stopped ");
+	if (count > 1) {
+		ky_say_many(out, count, "time", "times");
+		ky_text(out, ", the longest ");
+	}
+	ky_text(out, "for ");
+	ky_say_ns(out, longest->to_ns - longest->from_ns);
+	if (longest->signal_number) {
+		ky_text(out, " by ");
+		if (longest->signal_number == SIGNAL_STOP)
+			ky_text(out, "SIGSTOP");
+		else if (longest->signal_number == SIGNAL_TSTP)
+			ky_text(out, "SIGTSTP");
+		else {
+			ky_text(out, "signal ");
+			ky_text_u64(out, longest->signal_number);
+		}
+	}
+	ky_text(out, longest->is_open ? ", and was at the end." : ".");
+	ky_text(&found->impact, "Every task waited: ");
+	ky_say_ppm(&found->impact, ky_share_ppm(all_ns, lasted_ns));
+	ky_text(&found->impact, " of the recorded time. No other figure counts it.");
+	ky_text(&found->action, "Find who sends the signal, or freezes the container: the process "
+				"itself did nothing.");
+}
+
+void ky_find_stops(struct ky_findings *findings)
+{
+	const struct ky_trace *trace = findings->facts.trace;
+	const struct ky_report *report = findings->facts.report;
+	const struct ky_trace_stop *longest = NULL;
+	uint64_t all_ns = 0, count = 0, lasted_ns = report->to_ns - report->from_ns;
+	struct ky_finding *found;
+
+	for (uint32_t i = 0; i < trace->stop_count; i++) {
+		const struct ky_trace_stop *stop = &trace->stops[i];
+
+		if (stop->to_ns <= report->from_ns || stop->from_ns >= report->to_ns)
+			continue;
+		count++;
+		all_ns += stop->to_ns - stop->from_ns;
+		if (!longest || stop->to_ns - stop->from_ns > longest->to_ns - longest->from_ns)
+			longest = stop;
+	}
+	found = longest ? ky_findings_add(findings, KY_FINDING_PROCESS_STOPPED) : NULL;
+	if (!found)
+		return;
+	found->culprit.kind = "process";
+	found->culprit.resource = "a signal or debugger that stopped the process";
+	found->confidence = longest->unsure_ns ? KY_CONFIDENCE_LIKELY : KY_CONFIDENCE_PROVEN;
+	found->victims = count;
+	found->delay_ns = all_ns;
+	ky_finding_judge(found, ky_share_ppm(all_ns, lasted_ns), longest->to_ns - longest->from_ns);
+	say(found, longest, count, all_ns, lasted_ns);
+	ky_finding_evidence(found, &(struct ky_evidence){.kind = "stop",
+							 .from_ns = longest->from_ns,
+							 .to_ns = longest->to_ns,
+							 .task = UINT64_MAX,
+							 .stack = KY_NONE,
+							 .event = "ProcessStateEvent"});
+}

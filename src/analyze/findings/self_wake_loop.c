@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A task that wakes itself in each poll, and is polled again at once: it spins. yield_now() and an
+ * exhausted budget are no such wakes: the runtime issues them after the poll. */
+#include <analyze/findings/find.h>
+
+#include <analyze/findings/say.h>
+#include <base/alloc.h>
+#include <base/text.h>
+
+#define ORIGIN_OWN_POLL 1u
+#define ORIGIN_MASK 127u
+
+/* By task: self-wakes. */
+static uint64_t *count_wakes(const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+	uint64_t *counts = ky_alloc((trace->task_count + (size_t)1) * sizeof(*counts));
+	struct ky_wake wake;
+
+	for (uint32_t worker = 0; counts && worker < trace->worker_count; worker++) {
+		const struct ky_column *wakes = &trace->workers[worker].wakes;
+		uint64_t row = ky_column_find(wakes, facts->report->from_ns);
+
+		for (; row < wakes->row_count; row++) {
+			ky_trace_wake(trace, worker, row, &wake);
+			if (wake.time_ns > facts->report->to_ns)
+				break;
+			counts[wake.woken] += wake.waker == wake.woken &&
+					      (wake.origin & ORIGIN_MASK) == ORIGIN_OWN_POLL;
+		}
+	}
+	return counts;
+}
+
+/* Time in which the workers were not parked. lasted_ns: that they were watched; a ring keeps the
+ * last part of it. */
+static uint64_t active_ns(const struct ky_report *report, uint64_t *lasted_ns)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < report->worker_count; i++) {
+		const struct ky_worker_use *use = &report->workers[i];
+
+		ns += use->span_ns - use->unknown_ns - use->parked_ns;
+		if (use->poll_count && use->span_ns > *lasted_ns)
+			*lasted_ns = use->span_ns;
+	}
+	return ns;
+}
+
+static void report(struct ky_findings *findings, const struct ky_task *task, uint64_t wakes,
+		   uint64_t burden_ns, uint64_t lasted_ns)
+{
+	const struct ky_facts *facts = &findings->facts;
+	struct ky_finding *found = ky_findings_add(findings, KY_FINDING_SELF_WAKE_LOOP);
+
+	if (!found)
+		return;
+	found->culprit.kind = "task";
+	found->culprit.task = task->name;
+	found->confidence = KY_CONFIDENCE_PROVEN;
+	found->victims = 1;
+	found->delay_ns = burden_ns;
+	ky_finding_judge(found, ky_share_ppm(task->busy_ns, facts->poll_ns), burden_ns);
+	ky_text(&found->statement, "Task ");
+	ky_text_u64(&found->statement, task->id);
+	ky_text(&found->statement, " of ");
+	ky_say_kind(&found->statement, facts->trace, task->name);
+	ky_text(&found->statement, " woke itself in its own poll ");
+	ky_say_many(&found->statement, wakes, "time", "times");
+	ky_text(&found->statement, " in ");
+	ky_say_many(&found->statement, task->poll_count, "poll: it spins.", "polls: it spins.");
+	ky_text(&found->impact, "It and the scheduler used ");
+	ky_say_ns(&found->impact, burden_ns);
+	ky_text(&found->impact, " of a worker for it, ");
+	ky_say_ppm(&found->impact, ky_share_ppm(burden_ns, lasted_ns));
+	ky_text(&found->impact, " of one CPU.");
+	ky_text(&found->action,
+		"Wait for what the task needs (a timer, a Notify, a channel) in place "
+		"of wake_by_ref() in a poll that returns Pending.");
+	ky_finding_evidence(found, &(struct ky_evidence){.kind = "task",
+							 .from_ns = facts->report->from_ns,
+							 .to_ns = facts->report->to_ns,
+							 .task = task->id,
+							 .stack = KY_NONE,
+							 .event = "WakeEvent"});
+}
+
+void ky_find_self_wakes(struct ky_findings *findings)
+{
+	const struct ky_facts *facts = &findings->facts;
+	uint64_t *counts = count_wakes(facts), lasted_ns = 0;
+	uint64_t active = active_ns(facts->report, &lasted_ns);
+
+	if (!counts) {
+		findings->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < facts->trace->task_count; i++) {
+		const struct ky_task *task = &facts->trace->tasks[i];
+		/* What the runtime does around a poll belongs to it: as many as it has of all. */
+		uint64_t burden_ns = ky_ppm_of(active, ky_share_ppm(task->poll_count,
+								    facts->report->polls.count));
+
+		if (ky_share_ppm(counts[i], task->poll_count) >= KY_FIND_HALF_PPM &&
+		    ky_share_ppm(burden_ns, lasted_ns) >= KY_FIND_BURDEN_PPM)
+			report(findings, task, counts[i], burden_ns, lasted_ns);
+	}
+	ky_free(counts);
+}

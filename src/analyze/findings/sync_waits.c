@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/sync_waits.h>
+
+#include <analyze/findings/finding.h>
+#include <base/alloc.h>
+#include <base/text.h>
+#include <errno.h>
+#include <read/sort.h>
+
+#define NOT_ASKED 255u
+
+/* Functions that release, the more special first; all of them end in the same semaphore. */
+static uint8_t what_of(const struct ky_code_stacks *code, uint32_t stack)
+{
+	static const struct {
+		const char *part;
+		uint8_t what;
+	} functions[] = {
+		{"sync::mpsc::", KY_SYNC_CHANNEL},
+		{"sync::mutex::", KY_SYNC_MUTEX},
+		{"sync::rwlock::", KY_SYNC_RWLOCK},
+		{"sync::semaphore::", KY_SYNC_SEMAPHORE},
+	};
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+	bool is_release = false;
+
+	ky_code_walk_begin(&walk, code, stack);
+	while ((line = ky_code_walk_next(&walk))) {
+		is_release |= ky_text_contains(line->name,
+					       "batch_semaphore::Semaphore::add_permits");
+		for (size_t i = 0; is_release && i < sizeof(functions) / sizeof(*functions); i++)
+			if (ky_text_contains(line->name, functions[i].part))
+				return functions[i].what;
+		if (ky_code_is_own(line))
+			break;
+	}
+	return KY_SYNC_NONE;
+}
+
+static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, uint8_t *whats,
+		    uint32_t worker)
+{
+	const struct ky_column *wakes = &facts->trace->workers[worker].wakes;
+	struct ky_wake wake;
+
+	for (uint64_t row = ky_column_find(wakes, facts->report->from_ns); row < wakes->row_count;
+	     row++) {
+		ky_trace_wake(facts->trace, worker, row, &wake);
+		if (wake.time_ns > facts->report->to_ns)
+			break;
+		if (wake.stack == KY_NONE)
+			continue;
+		if (whats[wake.stack] == NOT_ASKED)
+			whats[wake.stack] = what_of(&facts->profile->code, wake.stack);
+		if (whats[wake.stack] == KY_SYNC_NONE)
+			continue;
+		if (ky_grow(&waits->list, &waits->capacity, waits->count + 1, sizeof(*waits->list)))
+			return false;
+		waits->list[waits->count++] = (struct ky_sync_wait){.to_ns = wake.time_ns,
+								    .task = wake.woken,
+								    .waker = wake.waker,
+								    .stack = wake.stack,
+								    .what = whats[wake.stack]};
+	}
+	return true;
+}
+
+static bool is_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_sync_wait *one = a, *other = b;
+
+	(void)ctx;
+	return one->task != other->task ? one->task < other->task : one->to_ns < other->to_ns;
+}
+
+/* The end of a poll is the beginning of the wait that ends next. */
+static void add_poll(struct ky_sync_waits *waits, const uint32_t *firsts,
+		     const struct ky_poll *poll)
+{
+	uint64_t end_ns = poll->start_ns + poll->duration_ns;
+	uint32_t low = firsts[poll->task], high = firsts[poll->task + 1], last = high;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (waits->list[middle].to_ns < end_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < last && waits->list[low].from_ns < end_ns)
+		waits->list[low].from_ns = end_ns;
+}
+
+static void find_begins(struct ky_sync_waits *waits, const struct ky_trace *trace,
+			const uint32_t *firsts)
+{
+	struct ky_poll poll;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
+		for (uint64_t row = 0; row < trace->workers[worker].polls.row_count; row++) {
+			ky_trace_poll(trace, worker, row, &poll);
+			if (firsts[poll.task] != firsts[poll.task + 1] &&
+			    !(poll.flags & (KY_POLL_END_UNPROVEN | KY_POLL_OPEN)))
+				add_poll(waits, firsts, &poll);
+		}
+}
+
+static void keep_long(struct ky_sync_waits *waits)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < waits->count; i++) {
+		const struct ky_sync_wait *one = &waits->list[i];
+
+		if (!one->from_ns || one->to_ns - one->from_ns <= KY_FIND_LONG_NS)
+			continue;
+		waits->ns += one->to_ns - one->from_ns;
+		waits->list[kept++] = *one;
+	}
+	waits->count = kept;
+}
+
+static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t *whats,
+		uint32_t *firsts)
+{
+	const struct ky_trace *trace = facts->trace;
+
+	for (uint32_t i = 0; i < trace->samples.stack_count; i++)
+		whats[i] = NOT_ASKED;
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
+		if (!collect(out, facts, whats, worker))
+			return -ENOMEM;
+	if (!out->count)
+		return 0;
+	ky_sort(out->list, out->count, sizeof(*out->list), is_before, NULL);
+	for (uint32_t i = 0; i < out->count; i++)
+		firsts[out->list[i].task + 1] = i + 1;
+	for (uint32_t i = 1; i <= trace->task_count; i++)
+		if (firsts[i] < firsts[i - 1])
+			firsts[i] = firsts[i - 1];
+	find_begins(out, trace, firsts);
+	keep_long(out);
+	return 0;
+}
+
+int ky_sync_waits_make(struct ky_sync_waits *out, const struct ky_facts *facts)
+{
+	uint8_t *whats = ky_alloc(facts->trace->samples.stack_count + (size_t)1);
+	uint32_t *firsts = ky_alloc((facts->trace->task_count + (size_t)2) * sizeof(*firsts));
+	int result = -ENOMEM;
+
+	*out = (struct ky_sync_waits){0};
+	if (whats && firsts)
+		result = facts->profile ? make(out, facts, whats, firsts) : 0;
+	ky_free(whats);
+	ky_free(firsts);
+	if (result)
+		ky_sync_waits_release(out);
+	return result;
+}
+
+void ky_sync_waits_release(struct ky_sync_waits *waits)
+{
+	ky_free(waits->list);
+	*waits = (struct ky_sync_waits){0};
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* One poll that wakes very many tasks: they stand in line behind each other. */
+#include <analyze/findings/find.h>
+
+#include <analyze/findings/say.h>
+#include <base/alloc.h>
+#include <base/text.h>
+
+#define APART_NS UINT64_C(100000) /* wakes of one loop follow each other within a tenth of a tick */
+
+struct herd {
+	uint32_t waker, woken; /* name indexes of kinds of tasks */
+	uint64_t burst_count, wakes, most;
+	uint64_t at_ns; /* of the largest */
+	uint64_t waker_task;
+};
+
+struct herds {
+	struct herd *list;
+	uint32_t count, capacity;
+};
+
+struct burst {
+	uint32_t waker, woken; /* task indexes; woken: the last one */
+	uint64_t count, first_ns, last_ns;
+};
+
+static bool add(struct herds *herds, const struct ky_trace *trace, const struct burst *burst)
+{
+	uint32_t waker, woken, i;
+
+	if (burst->count < KY_FIND_HERD_WAKES)
+		return true;
+	waker = trace->tasks[burst->waker].name;
+	woken = trace->tasks[burst->woken].name;
+	for (i = 0; i < herds->count; i++)
+		if (herds->list[i].waker == waker && herds->list[i].woken == woken)
+			break;
+	if (i == herds->count) {
+		if (ky_grow(&herds->list, &herds->capacity, i + 1, sizeof(*herds->list)))
+			return false;
+		herds->list[herds->count++] = (struct herd){.waker = waker, .woken = woken};
+	}
+	herds->list[i].burst_count++;
+	herds->list[i].wakes += burst->count;
+	if (burst->count > herds->list[i].most) {
+		herds->list[i].most = burst->count;
+		herds->list[i].at_ns = burst->first_ns;
+		herds->list[i].waker_task = trace->tasks[burst->waker].id;
+	}
+	return true;
+}
+
+static bool collect(struct herds *herds, const struct ky_facts *facts, uint32_t worker)
+{
+	const struct ky_column *wakes = &facts->trace->workers[worker].wakes;
+	struct burst burst = {.waker = KY_NONE};
+	struct ky_wake wake;
+
+	for (uint64_t row = ky_column_find(wakes, facts->report->from_ns); row < wakes->row_count;
+	     row++) {
+		ky_trace_wake(facts->trace, worker, row, &wake);
+		if (wake.time_ns > facts->report->to_ns)
+			break;
+		if (wake.waker == KY_NONE || wake.waker == wake.woken)
+			continue;
+		if (wake.waker != burst.waker || wake.time_ns - burst.last_ns > APART_NS) {
+			if (!add(herds, facts->trace, &burst))
+				return false;
+			burst = (struct burst){.waker = wake.waker, .first_ns = wake.time_ns};
+		}
+		burst.count++;
+		burst.woken = wake.woken;
+		burst.last_ns = wake.time_ns;
+	}
+	return add(herds, facts->trace, &burst);
+}
+
+/* Ready time of the woken, but for what they spent behind long polls of others. */
+static uint64_t harm_of(const struct herd *herd, const struct ky_facts *facts, uint64_t *victims)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < facts->why->group_count; i++) {
+		const struct ky_why_group *group = &facts->why->groups[i];
+		bool is_behind = group->culprit != KY_NONE;
+
+		if (group->victim != herd->woken ||
+		    (is_behind && group->culprit != herd->woken && group->culprit != herd->waker))
+			continue;
+		ns += group->ns;
+		if (group->delay_count > *victims)
+			*victims = group->delay_count;
+	}
+	return ns;
+}
+
+static uint64_t worst_of(const struct herd *herd, const struct ky_facts *facts)
+{
+	for (uint32_t i = 0; i < facts->why->worst_count; i++) {
+		const struct ky_poll *poll = &facts->why->worst[i].poll;
+
+		if (facts->trace->tasks[poll->task].name == herd->woken)
+			return facts->why->worst[i].delay_ns;
+	}
+	return 0;
+}
+
+static void report(struct ky_findings *findings, const struct herd *herd)
+{
+	const struct ky_facts *facts = &findings->facts;
+	uint64_t victims = 0, ns = harm_of(herd, facts, &victims);
+	struct ky_finding *found = ns ? ky_findings_add(findings, KY_FINDING_THUNDERING_HERD) :
+					NULL;
+
+	if (!found)
+		return;
+	found->culprit.kind = "task";
+	found->culprit.task = herd->waker;
+	found->confidence = KY_CONFIDENCE_PROVEN;
+	found->victims = victims;
+	found->delay_ns = ns;
+	ky_finding_judge(found, ky_share_ppm(ns, facts->ready_ns), worst_of(herd, facts));
+	ky_say_kind(&found->statement, facts->trace, herd->waker);
+	ky_text(&found->statement, " woke up to ");
+	ky_say_many(&found->statement, herd->most, "task", "tasks");
+	ky_text(&found->statement, " of ");
+	ky_say_kind(&found->statement, facts->trace, herd->woken);
+	ky_text(&found->statement, " in one poll, ");
+	ky_say_many(&found->statement, herd->burst_count, "time: ", "times: ");
+	ky_say_many(&found->statement, herd->wakes, "wake", "wakes");
+	ky_text(&found->statement, " in all.");
+	ky_text(&found->impact, "They waited ");
+	ky_say_ns(&found->impact, ns);
+	ky_text(&found->impact, " for each other, ");
+	ky_say_ppm(&found->impact, found->score_ppm);
+	ky_text(&found->impact, " of all time from wake to poll.");
+	ky_text(&found->action,
+		"Wake only those that have something to do: notify_one() or a queue "
+		"in place of notify_waiters() and broadcast, or shards of the "
+		"waiters.");
+	ky_finding_evidence(found, &(struct ky_evidence){.kind = "wakes",
+							 .from_ns = herd->at_ns,
+							 .to_ns = herd->at_ns,
+							 .task = herd->waker_task,
+							 .stack = KY_NONE,
+							 .event = "WakeEvent"});
+}
+
+void ky_find_herds(struct ky_findings *findings)
+{
+	struct herds herds = {0};
+
+	for (uint32_t worker = 0; worker < findings->facts.trace->worker_count; worker++)
+		if (!collect(&herds, &findings->facts, worker))
+			findings->failed = true;
+	for (uint32_t i = 0; i < herds.count; i++)
+		report(findings, &herds.list[i]);
+	ky_free(herds.list);
+}
