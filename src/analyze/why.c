@@ -23,11 +23,22 @@ struct why_making {
 	struct ky_poll_homes homes;
 	struct ky_notified notified;
 	struct ky_delay delay; /* being split */
+	uint8_t *runtimes;     /* by name: 1 the runtime's own task, 2 another; 0 not asked yet */
 	uint64_t serial;       /* of that delay */
 	uint32_t worst_max;
 };
 
 /* ---- which ---- */
+
+/* The runtime's own work is nobody's delay. */
+static bool is_runtimes(const struct why_making *making, uint32_t name)
+{
+	uint8_t *known = name != KY_NONE ? &making->runtimes[name] : NULL;
+
+	if (known && !*known)
+		*known = ky_crate_name_is_runtime_task(ky_trace_name(making->trace, name)) ? 1 : 2;
+	return known && *known == 1;
+}
 
 static bool is_wanted(const struct why_making *making, const struct ky_poll *poll)
 {
@@ -35,9 +46,7 @@ static bool is_wanted(const struct why_making *making, const struct ky_poll *pol
 
 	if (poll->delay_state || poll->start_ns < options->from_ns)
 		return false;
-	/* The runtime's own work is nobody's delay. */
-	return !ky_crate_name_is_runtime_task(
-		ky_trace_name(making->trace, making->trace->tasks[poll->task].name));
+	return !is_runtimes(making, making->trace->tasks[poll->task].name);
 }
 
 static bool collect_lane(struct why_making *making, uint32_t lane)
@@ -65,6 +74,7 @@ static bool collect_lane(struct why_making *making, uint32_t lane)
 		    !is_wanted(making, &poll))
 			continue;
 		making->why->slow_count++;
+		making->why->slow_all_ns += poll.delay_ns;
 		if (!ky_longest_add(&making->slow, &poll, row, poll.delay_ns))
 			return false;
 	}
@@ -239,18 +249,23 @@ int ky_why_make(struct ky_why **out, const struct ky_trace *trace,
 		return -ENOMEM;
 	memset(making.why, 0, sizeof(*making.why));
 	making.why->over_ns = options->over_ns;
+	if (options->slow_max && options->slow_max < KY_WHY_SLOW_MAX)
+		making.slow.max = making.polls.max = options->slow_max;
 	making.worst_max = options->worst_count ? options->worst_count : KY_WHY_WORST;
 	if (making.worst_max > KY_WHY_WORST_MAX)
 		making.worst_max = KY_WHY_WORST_MAX;
 	ky_pages_init(&making.pages, GROUP_BYTES_MAX);
 	ky_id_map_init(&making.group_of_key, &making.pages);
-	is_made = collect(&making) && ky_poll_homes_make(&making.homes, trace) == 0 &&
+	making.runtimes = ky_alloc(ky_trace_name_count(trace) + (size_t)1);
+	is_made = making.runtimes && collect(&making) &&
+		  ky_poll_homes_make(&making.homes, trace) == 0 &&
 		  ky_notified_make(&making.notified, trace) == 0 && split_all(&making);
 	ky_notified_release(&making.notified);
 	ky_poll_homes_release(&making.homes);
 	ky_delay_release(&making.delay);
 	ky_id_map_release(&making.group_of_key);
 	ky_pages_release(&making.pages);
+	ky_free(making.runtimes);
 	ky_longest_release(&making.slow);
 	ky_longest_release(&making.polls);
 	if (is_made)

@@ -22,6 +22,7 @@ struct ky_why_options {
 	uint64_t over_ns;        /* delays longer than that */
 	uint64_t task_id;        /* with has_task: of this task alone, and each of its delays */
 	uint32_t worst_count;    /* 0: KY_WHY_WORST; at most KY_WHY_WORST_MAX */
+	uint32_t slow_max;       /* 0: KY_WHY_SLOW_MAX, which it is at most */
 	bool has_task;
 };
 
@@ -45,7 +46,7 @@ struct ky_why_group {
 struct ky_why {
 	uint64_t over_ns;
 	uint64_t delay_count, slow_count, left_out_count; /* measured; slow; beyond SLOW_MAX */
-	uint64_t slow_ns;                                 /* sum of the slow ones */
+	uint64_t slow_ns, slow_all_ns; /* sum of the slow ones; with those left out */
 	uint64_t sums[KY_PARTS], ambiguous_ns, moved_count;
 	struct ky_delay *worst;            /* longest first; then earlier start, then worker */
 	struct ky_delay_context *contexts; /* of the worst */

@@ -97,6 +97,12 @@ static void put_finding(struct ky_buf *out, const struct ky_findings *findings, 
 	ky_out_text(out, "\n");
 }
 
+static bool is_late(const struct ky_facts *facts)
+{
+	return facts->why->worst_count && facts->why->worst[0].delay_ns >= KY_FIND_WORST_NS_MIN &&
+	       ky_share_ppm(facts->why->slow_all_ns, facts->ready_ns) >= KY_FIND_SHARE_PPM_MIN;
+}
+
 /* What says that it is: no share of it can be a finding. */
 static void put_healthy(struct ky_buf *out, const struct ky_findings *findings)
 {
@@ -108,9 +114,15 @@ static void put_healthy(struct ky_buf *out, const struct ky_findings *findings)
 		ky_out_text(out, "No poll is in the trace: nothing can be said about its tasks.\n");
 		return;
 	}
-	ky_out_text(out,
-		    "Healthy: no cause explains more than a trifle of the time that tasks were "
-		    "late, busy or waiting.\n");
+	if (is_late(&findings->facts))
+		ky_out_format(out,
+			      "No cause found: %s tasks that were ready waited over 1 ms, up to "
+			      "%s, and no finding explains it. `kymo why` splits each wait.\n",
+			      ky_out_count(a, findings->facts.slow_delays),
+			      ky_out_duration(b, findings->facts.why->worst[0].delay_ns));
+	else
+		ky_out_text(out, "Healthy: no cause explains more than a trifle of the time that "
+				 "tasks were late, busy or waiting.\n");
 	ky_out_format(out, "   polls  %s; p50 %s, p99 %s, longest %s\n",
 		      ky_out_count(a, report->polls.count), ky_out_duration(b, report->polls.p50),
 		      ky_out_duration(c, report->polls.p99),

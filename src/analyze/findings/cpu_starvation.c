@@ -63,13 +63,14 @@ static void add_polls(struct starvation *sums, const struct ky_facts *facts)
 	}
 }
 
-static void add_ready(struct starvation *sums, const struct ky_why *why)
+static void add_ready(struct starvation *sums, const struct ky_facts *facts)
 {
+	const struct ky_why *why = facts->why;
 	static const uint8_t parts[] = {KY_PART_BEHIND_RUNNABLE, KY_PART_SCHEDULER_READY,
 					KY_PART_PARKED_NOTIFIED};
 
 	for (size_t part = 0; part < sizeof(parts); part++) {
-		sums->ready_ns += why->sums[parts[part]];
+		sums->ready_ns += ky_facts_scaled(facts, why->sums[parts[part]]);
 		for (uint32_t i = 0; i < why->worst_count; i++)
 			if (why->worst[i].sums[parts[part]] > sums->worst_ns)
 				sums->worst_ns = why->worst[i].sums[parts[part]];
@@ -155,7 +156,7 @@ void ky_find_starvation(struct ky_findings *findings)
 
 	add_counts(&sums, facts);
 	add_polls(&sums, facts);
-	add_ready(&sums, facts->why);
+	add_ready(&sums, facts);
 	score = ky_share_ppm(sums.polls_ns, facts->poll_ns);
 	if (ky_share_ppm(sums.ready_ns, facts->ready_ns) > score)
 		score = ky_share_ppm(sums.ready_ns, facts->ready_ns);

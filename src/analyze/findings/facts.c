@@ -123,6 +123,11 @@ static void split_longest(struct ky_facts *facts)
 	}
 }
 
+uint64_t ky_facts_scaled(const struct ky_facts *facts, uint64_t ns)
+{
+	return (uint64_t)((double)ns * facts->ready_scale);
+}
+
 static bool is_behind(uint32_t part)
 {
 	return part == KY_PART_BEHIND_UNSPLIT || part == KY_PART_LIFO;
@@ -132,11 +137,15 @@ static int take_delays(struct ky_facts *facts)
 {
 	const struct ky_why_options options = {.from_ns = facts->report->from_ns,
 					       .to_ns = facts->report->to_ns,
-					       .over_ns = KY_FIND_LONG_NS};
+					       .over_ns = KY_FIND_LONG_NS,
+					       .slow_max = KY_FIND_SPLIT_POLLS_MAX};
 	int result = ky_why_make(&facts->why, facts->trace, &options);
 
 	if (result)
 		return result;
+	facts->ready_scale = facts->why->left_out_count && facts->why->slow_ns ?
+				     (double)facts->why->slow_all_ns / (double)facts->why->slow_ns :
+				     1.0;
 	for (uint32_t i = 0; i < facts->why->group_count; i++) {
 		const struct ky_why_group *group = &facts->why->groups[i];
 		struct ky_kind_facts *kind = is_behind(group->part) ?
@@ -145,13 +154,13 @@ static int take_delays(struct ky_facts *facts)
 
 		if (!kind)
 			continue;
-		kind->behind_ns += group->long_ns;
-		kind->behind_all_ns += group->ns;
+		kind->behind_ns += ky_facts_scaled(facts, group->long_ns);
+		kind->behind_all_ns += ky_facts_scaled(facts, group->ns);
 		kind->behind_delays += group->delay_count;
 		if (group->part == KY_PART_LIFO)
-			kind->lifo_ns += group->long_ns;
+			kind->lifo_ns += ky_facts_scaled(facts, group->long_ns);
 		for (uint32_t part = 0; part < KY_PARTS; part++)
-			kind->behind_sums[part] += group->sums[part];
+			kind->behind_sums[part] += ky_facts_scaled(facts, group->sums[part]);
 	}
 	facts->slow_delays = facts->why->slow_count;
 	return 0;

@@ -41,6 +41,9 @@ struct ky_facts {
 	struct ky_longest longest;
 	uint64_t ready_ns, poll_ns; /* the accounts, but for the runtime's own tasks */
 	uint64_t slow_delays;
+	/* Ready time of the delays that were split, the longest, stands for that of all slow ones:
+	 * sums of parts are to be multiplied by it. */
+	double ready_scale;
 	bool is_lossy; /* records are missing in the range */
 };
 
@@ -54,6 +57,8 @@ struct ky_kind_facts *ky_facts_kind(const struct ky_facts *facts, uint32_t name)
 
 /* part / whole in parts per million, at most a million; 0 of 0 is 0. */
 uint32_t ky_share_ppm(uint64_t part, uint64_t whole);
+/* Of parts of delays: with those that were not split. */
+uint64_t ky_facts_scaled(const struct ky_facts *facts, uint64_t ns);
 /* So many parts per million of it. */
 uint64_t ky_ppm_of(uint64_t ns, uint32_t ppm);
 

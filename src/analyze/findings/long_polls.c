@@ -9,8 +9,8 @@
 
 /* The first that fits is the cause: what is more special comes first. */
 static const struct ky_poll_rule *const rules[] = {
-	&ky_rule_nested_block_on, &ky_rule_log_writing, &ky_rule_page_fault_storm,
-	&ky_rule_blocking_call,   &ky_rule_huge_drop,   &ky_rule_allocation_burst,
+	&ky_rule_nested_block_on, &ky_rule_log_writing,      &ky_rule_blocking_call,
+	&ky_rule_huge_drop,       &ky_rule_allocation_burst, &ky_rule_page_fault_storm,
 	&ky_rule_cpu_heavy_poll,
 };
 

@@ -88,7 +88,7 @@ static uint64_t harm_of(const struct herd *herd, const struct ky_facts *facts, u
 		if (group->victim != herd->woken ||
 		    (is_behind && group->culprit != herd->woken && group->culprit != herd->waker))
 			continue;
-		ns += group->ns;
+		ns += ky_facts_scaled(facts, group->ns);
 		if (group->delay_count > *victims)
 			*victims = group->delay_count;
 	}
