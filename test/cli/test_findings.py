@@ -76,6 +76,15 @@ class Findings(Cli):
             said = json.loads(self.run_kymo("report", "--json", path).out)
             self.assertEqual(violations(said, SCHEMA), [], path)
 
+    def test_each_finding_has_its_section(self):
+        table = (ROOT / "src/analyze/findings/findings.def").read_text()
+        anchors = re.findall(r'KY_FINDING\(\w+, "(\w+)", \d+, "([a-z-]+)"\)', table)
+        self.assertGreaterEqual(len(anchors), 20)
+        sections = re.findall(r"(?m)^## (\S+)$", (ROOT / "docs/findings.md").read_text())
+        self.assertEqual(sorted(anchor for _, anchor in anchors), sorted(sections))
+        for name, anchor in anchors:
+            self.assertEqual(name.replace("_", "-"), anchor)
+
     def test_the_schema_check_can_fail(self):
         said = self.report(service())
         said["findings"][0]["severity"] = "fatal"

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* One poll that wakes very many tasks: they stand in line behind each other. */
+/* One poll that wakes very many tasks, or as many timers that expire at once: the tasks stand in
+ * line for each other. */
 #include <analyze/findings/find.h>
 
 #include <analyze/findings/say.h>
+#include <analyze/wake_cause.h>
 #include <base/alloc.h>
 #include <base/text.h>
 
+#define TIMERS (UINT32_MAX - 1u)  /* in the place of a task, or of its name */
 #define APART_NS UINT64_C(100000) /* wakes of one loop follow each other within a tenth of a tick */
 
 struct herd {
-	uint32_t waker, woken; /* name indexes of kinds of tasks */
+	uint32_t waker, woken; /* name indexes of kinds of tasks; waker TIMERS */
 	uint64_t burst_count, wakes, most;
 	uint64_t at_ns; /* of the largest */
 	uint64_t waker_task;
@@ -21,7 +24,7 @@ struct herds {
 };
 
 struct burst {
-	uint32_t waker, woken; /* task indexes; woken: the last one */
+	uint32_t waker, woken; /* task indexes; woken: the last one; waker TIMERS */
 	uint64_t count, first_ns, last_ns;
 };
 
@@ -31,7 +34,7 @@ static bool add(struct herds *herds, const struct ky_trace *trace, const struct 
 
 	if (burst->count < KY_FIND_HERD_WAKES)
 		return true;
-	waker = trace->tasks[burst->waker].name;
+	waker = burst->waker == TIMERS ? TIMERS : trace->tasks[burst->waker].name;
 	woken = trace->tasks[burst->woken].name;
 	for (i = 0; i < herds->count; i++)
 		if (herds->list[i].waker == waker && herds->list[i].woken == woken)
@@ -46,28 +49,55 @@ static bool add(struct herds *herds, const struct ky_trace *trace, const struct 
 	if (burst->count > herds->list[i].most) {
 		herds->list[i].most = burst->count;
 		herds->list[i].at_ns = burst->first_ns;
-		herds->list[i].waker_task = trace->tasks[burst->waker].id;
+		herds->list[i].waker_task = waker == TIMERS ? UINT64_MAX :
+							      trace->tasks[burst->waker].id;
 	}
 	return true;
 }
 
-static bool collect(struct herds *herds, const struct ky_facts *facts, uint32_t worker)
+/* Who woke: a task other than the woken one, TIMERS, or KY_NONE. */
+static uint32_t waker_of(const struct ky_facts *facts, const struct ky_wake *wake, uint8_t *causes)
+{
+	if (wake->waker != KY_NONE)
+		return wake->waker != wake->woken ? wake->waker : KY_NONE;
+	if (wake->stack == KY_NONE || !facts->profile)
+		return KY_NONE;
+	if (!causes[wake->stack])
+		causes[wake->stack] = (uint8_t)(1 +
+						ky_wake_cause_of(&facts->profile->code, wake).kind);
+	return causes[wake->stack] == 1 + KY_WAKE_TIMER ? TIMERS : KY_NONE;
+}
+
+/* A poll wakes in a loop; timers of one tick, one after the other. Of timers those of one kind of
+ * task are a burst, whatever else expires between them. */
+static bool is_of(const struct burst *burst, const struct ky_wake *wake, uint32_t waker,
+		  const struct ky_trace *trace)
+{
+	return waker == burst->waker && wake->time_ns - burst->last_ns <= APART_NS &&
+	       (waker != TIMERS ||
+		trace->tasks[wake->woken].name == trace->tasks[burst->woken].name);
+}
+
+static bool collect(struct herds *herds, const struct ky_facts *facts, uint8_t *causes,
+		    uint32_t worker)
 {
 	const struct ky_column *wakes = &facts->trace->workers[worker].wakes;
 	struct burst burst = {.waker = KY_NONE};
 	struct ky_wake wake;
+	uint32_t waker;
 
 	for (uint64_t row = ky_column_find(wakes, facts->report->from_ns); row < wakes->row_count;
 	     row++) {
 		ky_trace_wake(facts->trace, worker, row, &wake);
 		if (wake.time_ns > facts->report->to_ns)
 			break;
-		if (wake.waker == KY_NONE || wake.waker == wake.woken)
+		waker = waker_of(facts, &wake, causes);
+		if (waker == KY_NONE)
 			continue;
-		if (wake.waker != burst.waker || wake.time_ns - burst.last_ns > APART_NS) {
+		if (!is_of(&burst, &wake, waker, facts->trace)) {
 			if (!add(herds, facts->trace, &burst))
 				return false;
-			burst = (struct burst){.waker = wake.waker, .first_ns = wake.time_ns};
+			burst = (struct burst){.waker = waker, .first_ns = wake.time_ns};
 		}
 		burst.count++;
 		burst.woken = wake.woken;
@@ -110,23 +140,29 @@ static void report(struct ky_findings *findings, const struct herd *herd)
 {
 	const struct ky_facts *facts = &findings->facts;
 	uint64_t victims = 0, ns = harm_of(herd, facts, &victims);
-	struct ky_finding *found = ns ? ky_findings_add(findings, KY_FINDING_THUNDERING_HERD) :
+	bool is_timers = herd->waker == TIMERS;
+	struct ky_finding *found = ns ? ky_findings_add(findings,
+							is_timers ? KY_FINDING_TIMER_FLOOD :
+								    KY_FINDING_THUNDERING_HERD) :
 					NULL;
 
 	if (!found)
 		return;
 	found->culprit.kind = "task";
-	found->culprit.task = herd->waker;
+	found->culprit.task = is_timers ? herd->woken : herd->waker;
 	found->confidence = KY_CONFIDENCE_PROVEN;
 	found->victims = victims;
 	found->delay_ns = ns;
 	ky_finding_judge(found, ky_share_ppm(ns, facts->ready_ns), worst_of(herd, facts));
-	ky_say_kind(&found->statement, facts->trace, herd->waker);
+	if (is_timers)
+		ky_text(&found->statement, "Timers");
+	else
+		ky_say_kind(&found->statement, facts->trace, herd->waker);
 	ky_text(&found->statement, " woke up to ");
 	ky_say_many(&found->statement, herd->most, "task", "tasks");
 	ky_text(&found->statement, " of ");
 	ky_say_kind(&found->statement, facts->trace, herd->woken);
-	ky_text(&found->statement, " in one poll, ");
+	ky_text(&found->statement, is_timers ? " at once, " : " in one poll, ");
 	ky_say_many(&found->statement, herd->burst_count, "time: ", "times: ");
 	ky_say_many(&found->statement, herd->wakes, "wake", "wakes");
 	ky_text(&found->statement, " in all.");
@@ -136,9 +172,8 @@ static void report(struct ky_findings *findings, const struct herd *herd)
 	ky_say_ppm(&found->impact, found->score_ppm);
 	ky_text(&found->impact, " of all time from wake to poll.");
 	ky_text(&found->action,
-		"Wake only those that have something to do: notify_one() or a queue "
-		"in place of notify_waiters() and broadcast, or shards of the "
-		"waiters.");
+		"Wake only those that have something to do: notify_one() or a queue in "
+		"place of notify_waiters() and broadcast, or shards of the waiters.");
 	ky_finding_evidence(found, &(struct ky_evidence){.kind = "wakes",
 							 .from_ns = herd->at_ns,
 							 .to_ns = herd->at_ns,
@@ -151,10 +186,16 @@ void ky_find_herds(struct ky_findings *findings)
 {
 	struct herds herds = {0};
 
-	for (uint32_t worker = 0; worker < findings->facts.trace->worker_count; worker++)
-		if (!collect(&herds, &findings->facts, worker))
+	const struct ky_trace *trace = findings->facts.trace;
+	uint8_t *causes = ky_alloc(trace->samples.stack_count + (size_t)1);
+
+	if (!causes)
+		findings->failed = true;
+	for (uint32_t worker = 0; causes && worker < trace->worker_count; worker++)
+		if (!collect(&herds, &findings->facts, causes, worker))
 			findings->failed = true;
 	for (uint32_t i = 0; i < herds.count; i++)
 		report(findings, &herds.list[i]);
+	ky_free(causes);
 	ky_free(herds.list);
 }
