@@ -45,7 +45,8 @@ static bool take_groups(struct ky_facts *facts)
 			.name = group->name,
 			.is_runtimes = group->is_runtimes,
 			.poll_count = group->poll_count,
-			.busy_ns = group->busy_ns};
+			.busy_ns = group->busy_ns,
+			.wake_count = group->wake_count};
 		if (group->is_runtimes)
 			continue;
 		facts->poll_ns += group->busy_ns;

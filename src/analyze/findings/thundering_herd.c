@@ -106,9 +106,11 @@ static bool collect(struct herds *herds, const struct ky_facts *facts, uint8_t *
 	return add(herds, facts->trace, &burst);
 }
 
-/* Ready time of the woken, but for what they spent behind long polls of others. */
+/* Ready time of the woken, but for what they spent behind polls of others; as much of it as they
+ * have wakes in bursts. */
 static uint64_t harm_of(const struct herd *herd, const struct ky_facts *facts, uint64_t *victims)
 {
+	const struct ky_kind_facts *kind = ky_facts_kind(facts, herd->woken);
 	uint64_t ns = 0;
 
 	for (uint32_t i = 0; i < facts->why->group_count; i++) {
@@ -122,7 +124,7 @@ static uint64_t harm_of(const struct herd *herd, const struct ky_facts *facts, u
 		if (group->delay_count > *victims)
 			*victims = group->delay_count;
 	}
-	return ns;
+	return kind ? ky_ppm_of(ns, ky_share_ppm(herd->wakes, kind->wake_count)) : 0;
 }
 
 static uint64_t worst_of(const struct herd *herd, const struct ky_facts *facts)
