@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <query/query_view.h>
 #include <report/event_format.h>
-#include <report/short_name.h>
+#include <analyze/short_name.h>
 #include <stdio.h>
 #include <string.h>
 

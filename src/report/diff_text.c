@@ -6,7 +6,7 @@
 #include <base/out_text.h>
 #include <errno.h>
 #include <read/sort.h>
-#include <report/short_name.h>
+#include <analyze/short_name.h>
 #include <stdio.h>
 
 #define NAME_COLUMNS 60u

@@ -2,7 +2,8 @@
 #include <report/findings_text.h>
 
 #include <base/out_text.h>
-#include <report/short_name.h>
+#include <analyze/short_name.h>
+#include <report/profile_cells.h>
 #include <report/watched_text.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,14 +50,14 @@ static void put_culprit(struct ky_buf *out, const struct ky_findings *findings,
 {
 	const struct ky_trace *trace = findings->facts.trace;
 	const struct ky_culprit_of *culprit = &one->culprit;
-	char name[KY_SHORT_NAME_BYTES];
+	char name[KY_SHORT_NAME_BYTES], place[KY_PROFILE_CELL_BYTES];
 	struct ky_buf text;
 
 	ky_buf_init(&text, 0);
 	if (culprit->code) {
 		ky_out_text(&text, ky_short_name(name, culprit->code->name, NAME_COLUMNS));
-		if (*culprit->code->file)
-			ky_out_format(&text, " at %s:%u", culprit->code->file, culprit->code->line);
+		if (*ky_profile_place(place, culprit->code))
+			ky_out_format(&text, " at %s", place);
 		ky_out_text(&text, ", ");
 	}
 	if (culprit->task != KY_NONE)

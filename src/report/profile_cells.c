@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/profile_cells.h>
 
-#include <report/short_name.h>
+#include <analyze/short_name.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

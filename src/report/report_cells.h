@@ -9,7 +9,7 @@
 #include <analyze/stack_profile.h>
 #include <base/out_text.h>
 #include <read/code_names.h>
-#include <report/short_name.h>
+#include <analyze/short_name.h>
 
 #define KY_REPORT_NAME_BYTES KY_SHORT_NAME_BYTES
 

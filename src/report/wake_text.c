@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/wake_text.h>
 
-#include <report/short_name.h>
+#include <analyze/short_name.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/watched_text.h>
-#include <report/short_name.h>
+#include <analyze/short_name.h>
 
 #include <report/frames_text.h>
 #include <base/out_text.h>

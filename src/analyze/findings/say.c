@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/findings/say.h>
 
+#include <analyze/short_name.h>
 #include <base/text.h>
 #include <string.h>
 
 #define CLOSURE "::{{closure}}"
+#define NAME_COLUMNS 64u
 
 void ky_say_count(struct ky_buf *out, uint64_t count)
 {
@@ -74,8 +76,11 @@ void ky_say_many(struct ky_buf *out, uint64_t count, const char *one, const char
 
 static void say_name(struct ky_buf *out, const char *name)
 {
-	size_t bytes = strlen(name), tail = sizeof(CLOSURE) - 1;
+	size_t tail = sizeof(CLOSURE) - 1, bytes;
+	char cell[KY_SHORT_NAME_BYTES];
 
+	name = ky_short_name(cell, name, NAME_COLUMNS);
+	bytes = strlen(name);
 	while (bytes > tail && memcmp(name + bytes - tail, CLOSURE, tail) == 0)
 		bytes -= tail;
 	(void)ky_buf_append(out, name, bytes);

@@ -14,7 +14,8 @@ void ky_say_ppm(struct ky_buf *out, uint32_t ppm);     /* 12.3 % */
 void ky_say_count(struct ky_buf *out, uint64_t count); /* 572,815 */
 /* "1 poll", "2,000 polls". */
 void ky_say_many(struct ky_buf *out, uint64_t count, const char *one, const char *many);
-/* A name of a type or function without the closures at its end; "an unnamed task" of KY_NONE. */
+/* A name of a type or function, shortened, without the closures at its end; "an unnamed task" of
+ * KY_NONE. */
 void ky_say_kind(struct ky_buf *out, const struct ky_trace *trace, uint32_t name);
 void ky_say_function(struct ky_buf *out, const struct ky_code_line *line);
 /* " at src/report.rs:41"; nothing where the file is not known. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <report/short_name.h>
+#include <analyze/short_name.h>
 #include <string.h>
 
 static void expect(const char *name, uint32_t columns, const char *expected)

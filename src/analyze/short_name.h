@@ -7,8 +7,8 @@
  *
  * Threads: any.
  */
-#ifndef KY_REPORT_SHORT_NAME_H
-#define KY_REPORT_SHORT_NAME_H
+#ifndef KY_ANALYZE_SHORT_NAME_H
+#define KY_ANALYZE_SHORT_NAME_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <report/short_name.h>
+#include <analyze/short_name.h>
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #define SEGMENTS_MAX 64u
