@@ -550,6 +550,15 @@ void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 	}
 }
 
+bool ky_trace_poll_exceeds(const struct ky_trace *trace, uint32_t worker, uint64_t row, uint64_t ns)
+{
+	const struct ky_poll_row *poll = ky_column_row(&trace->workers[worker].polls, row);
+
+	return (poll->site >> 24 & KY_POLL_LONG ?
+			trace->private->long_durations[poll->duration_ns] :
+			poll->duration_ns) > ns;
+}
+
 bool ky_trace_is_loss_of(const struct ky_worker *worker, const struct ky_trace_loss *loss)
 {
 	return loss->tid == 0 || worker->tid == 0 || worker->moved_count > 0 ||

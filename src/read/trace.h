@@ -512,6 +512,9 @@ struct ky_poll {
 };
 void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 		   struct ky_poll *out);
+/* Did it last longer than that? Cheaper than the whole row. */
+bool ky_trace_poll_exceeds(const struct ky_trace *trace, uint32_t worker, uint64_t row,
+			   uint64_t ns);
 
 struct ky_park {
 	uint64_t start_ns, duration_ns;

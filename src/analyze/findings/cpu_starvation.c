@@ -181,6 +181,9 @@ void ky_find_starvation(struct ky_findings *findings)
 	found->victims = facts->slow_delays;
 	found->delay_ns = sums.ready_ns + sums.polls_ns;
 	ky_finding_judge(found, score, sums.worst_ns);
+	/* Any machine that others use has some of it. */
+	if (score < KY_FIND_STARVED_PPM)
+		found->severity = KY_SEVERITY_INFO;
 	say(found, &sums, facts);
 	ky_finding_evidence(found, &(struct ky_evidence){.kind = "readings",
 							 .from_ns = facts->report->from_ns,

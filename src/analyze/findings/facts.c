@@ -5,7 +5,7 @@
 #include <analyze/poll_parts.h>
 #include <base/alloc.h>
 #include <errno.h>
-#include <read/stops.h>
+#include <read/turns.h>
 
 uint32_t ky_share_ppm(uint64_t part, uint64_t whole)
 {
@@ -55,6 +55,20 @@ static bool take_groups(struct ky_facts *facts)
 	return true;
 }
 
+/* block_in_place: another thread had the worker before the poll was over. */
+static bool is_moved(const struct ky_facts *facts, const struct ky_poll *poll)
+{
+	uint64_t end_ns = poll->start_ns + poll->duration_ns;
+	struct ky_kind_facts *kind;
+
+	if (ky_trace_moved_before(facts->trace, poll->worker, end_ns) <= poll->start_ns)
+		return false;
+	kind = ky_facts_kind(facts, facts->trace->tasks[poll->task].name);
+	if (kind)
+		kind->moved_count++;
+	return true;
+}
+
 static bool collect_longest(struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
@@ -66,11 +80,14 @@ static bool collect_longest(struct ky_facts *facts)
 		uint64_t row = ky_column_find(polls, facts->report->from_ns);
 
 		for (; row < polls->row_count; row++) {
+			if (!ky_trace_poll_exceeds(trace, worker, row, KY_FIND_LONG_NS))
+				continue;
 			ky_trace_poll(trace, worker, row, &poll);
 			if (poll.start_ns >= to_ns)
 				break;
-			if (poll.duration_ns > KY_FIND_LONG_NS &&
-			    !ky_longest_add(&facts->longest, &poll, row, poll.duration_ns))
+			if (is_moved(facts, &poll))
+				continue;
+			if (!ky_longest_add(&facts->longest, &poll, row, poll.duration_ns))
 				return false;
 		}
 	}

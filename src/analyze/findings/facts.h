@@ -19,6 +19,7 @@ struct ky_kind_facts {
 	bool is_runtimes;
 	bool is_lock_bound; /* most of its blocked polls were by a lock: lock_convoy.c */
 	uint64_t poll_count, busy_ns, wake_count;
+	uint64_t moved_count;        /* long polls that passed their worker on: they block nobody */
 	uint64_t long_count;         /* polls beyond KY_FIND_LONG_NS among the longest */
 	uint64_t sums[KY_OWN_PARTS]; /* of those */
 	uint64_t worst[KY_OWN_PARTS];
