@@ -92,7 +92,7 @@ static bool is_under_pressure(const struct ky_facts *facts)
 		const struct ky_growth *some = &use->pressure[scope][KY_PRESSURE_CPU_SOME];
 
 		is_pressed |= some->sum != KY_RESOURCE_NONE &&
-			      some->max_permille * 1000 >= KY_FIND_STARVED_PPM;
+			      some->max_permille * 1000 >= KY_FIND_HALF_PPM;
 	}
 	ky_free(use);
 	return is_pressed;
@@ -163,7 +163,7 @@ void ky_find_starvation(struct ky_findings *findings)
 	counted = ky_share_ppm(sums.delay_ns, sums.delay_ns + sums.cpu_ns);
 	/* The kernel's counters have sums, no single waits: they decide alone where they are high,
 	 * and where they are low what was seen in polls was rare. */
-	if (counted >= KY_FIND_STARVED_PPM && sums.delay_ns >= KY_FIND_STARVED_NS &&
+	if (counted >= KY_FIND_HALF_PPM && sums.delay_ns >= KY_FIND_STARVED_NS &&
 	    is_under_pressure(facts)) {
 		score = counted > score ? counted : score;
 		if (sums.worst_ns < KY_FIND_WORST_NS_MIN)

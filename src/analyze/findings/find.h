@@ -14,11 +14,18 @@ void ky_find_held_resources(struct ky_findings *findings);
 void ky_find_herds(struct ky_findings *findings);
 void ky_find_long_polls(struct ky_findings *findings);
 void ky_find_lock_convoy(struct ky_findings *findings); /* after the long polls */
+void ky_find_lost_wakes(struct ky_findings *findings);
 void ky_find_overload(struct ky_findings *findings);
 void ky_find_self_wakes(struct ky_findings *findings);
 void ky_find_starvation(struct ky_findings *findings);
 void ky_find_stops(struct ky_findings *findings);
+void ky_find_task_leaks(struct ky_findings *findings);
 void ky_find_throttling(struct ky_findings *findings);
+
+struct ky_stuck_locks;
+/* waiting_ns: of all waits for what another task has. */
+void ky_find_stuck_locks(struct ky_findings *findings, const struct ky_stuck_locks *stuck,
+			 uint64_t waiting_ns);
 
 struct ky_poll_case;
 /* Were most of these blocked polls blocked by a lock? */

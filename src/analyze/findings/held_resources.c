@@ -4,7 +4,7 @@
 #include <analyze/findings/find.h>
 
 #include <analyze/findings/say.h>
-#include <analyze/findings/sync_waits.h>
+#include <analyze/findings/stuck_locks.h>
 #include <base/alloc.h>
 #include <base/text.h>
 
@@ -121,12 +121,19 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 void ky_find_held_resources(struct ky_findings *findings)
 {
 	const struct ky_facts *facts = &findings->facts;
+	struct ky_stuck_locks stuck;
 	struct ky_sync_waits waits;
 
 	if (ky_sync_waits_make(&waits, facts)) {
 		findings->failed = true;
 		return;
 	}
+	if (ky_stuck_locks_make(&stuck, facts)) {
+		ky_sync_waits_release(&waits);
+		findings->failed = true;
+		return;
+	}
+	ky_find_stuck_locks(findings, &stuck, waits.ns + stuck.ns);
 	for (uint32_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++) {
 		struct held_waits held = {0};
 
@@ -138,8 +145,9 @@ void ky_find_held_resources(struct ky_findings *findings)
 			if (waits.list[i].what == what)
 				add(&held, facts, &waits.list[i]);
 		if (held.count)
-			report(findings, &held, &words[what], waits.ns);
+			report(findings, &held, &words[what], waits.ns + stuck.ns);
 		ky_free(held.holder_ns);
 	}
+	ky_stuck_locks_release(&stuck);
 	ky_sync_waits_release(&waits);
 }

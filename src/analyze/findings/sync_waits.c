@@ -10,7 +10,7 @@
 #define NOT_ASKED 255u
 
 /* Functions that release, the more special first; all of them end in the same semaphore. */
-static uint8_t what_of(const struct ky_code_stacks *code, uint32_t stack)
+uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 {
 	static const struct {
 		const char *part;
@@ -42,17 +42,19 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 		    uint32_t worker)
 {
 	const struct ky_column *wakes = &facts->trace->workers[worker].wakes;
+	uint64_t to_ns = facts->report->shutdown_ns ? facts->report->shutdown_ns :
+						      facts->report->to_ns;
 	struct ky_wake wake;
 
 	for (uint64_t row = ky_column_find(wakes, facts->report->from_ns); row < wakes->row_count;
 	     row++) {
 		ky_trace_wake(facts->trace, worker, row, &wake);
-		if (wake.time_ns > facts->report->to_ns)
+		if (wake.time_ns > to_ns)
 			break;
 		if (wake.stack == KY_NONE)
 			continue;
 		if (whats[wake.stack] == NOT_ASKED)
-			whats[wake.stack] = what_of(&facts->profile->code, wake.stack);
+			whats[wake.stack] = ky_sync_what_of(&facts->profile->code, wake.stack);
 		if (whats[wake.stack] == KY_SYNC_NONE)
 			continue;
 		if (ky_grow(&waits->list, &waits->capacity, waits->count + 1, sizeof(*waits->list)))

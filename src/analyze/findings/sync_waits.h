@@ -34,7 +34,10 @@ struct ky_sync_waits {
 	uint64_t ns; /* of all of them */
 };
 
-/* Of wakes in the range. Returns 0, -ENOMEM. */
+/* What the release that issued a wake released: enum ky_sync_what. */
+uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack);
+
+/* Of wakes in the range, before a shutdown. Returns 0, -ENOMEM. */
 int ky_sync_waits_make(struct ky_sync_waits *out, const struct ky_facts *facts);
 void ky_sync_waits_release(struct ky_sync_waits *waits);
 

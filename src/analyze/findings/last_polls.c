@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/last_polls.h>
+
+#include <base/alloc.h>
+#include <base/text.h>
+#include <errno.h>
+
+#define NEAR_NS UINT64_C(1000000) /* between the end of a poll and its await point */
+
+static uint8_t point_of(const struct ky_code_stacks *code, uint32_t stack)
+{
+	static const char *const outside[] = {
+		"tokio::net::",  "tokio::io::", "tokio::time::", "tokio::fs::", "tokio::process",
+		"tokio::signal", "JoinHandle",  "runtime::io::", "hyper::"};
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+	uint8_t point = KY_IDLE_OWN;
+
+	ky_code_walk_begin(&walk, code, stack);
+	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line)) {
+		for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++)
+			if (ky_text_contains(line->name, outside[i]))
+				return KY_IDLE_OUTSIDE;
+		if (ky_text_contains(line->name, "tokio::sync::"))
+			point = KY_IDLE_INSIDE;
+	}
+	return point;
+}
+
+static void find_points(struct ky_last_polls *out, const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+
+	for (uint32_t i = 0; facts->profile && i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+		uint8_t point;
+
+		if (row->kind != KY_STACK_PLACE || row->task == KY_NONE || row->stack == KY_NONE ||
+		    row->time_ns + NEAR_NS < out->end_ns[row->task] ||
+		    (!(row->flags & KY_ROW_WAITS) && row->end_ns + NEAR_NS < out->judged_ns))
+			continue;
+		point = point_of(&facts->profile->code, row->stack);
+		/* Of several points of one wait the first kind decides. */
+		if (!out->points[row->task] || point < out->points[row->task])
+			out->points[row->task] = point;
+	}
+}
+
+int ky_last_polls_make(struct ky_last_polls *out, const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+	size_t count = trace->task_count + (size_t)1;
+	struct ky_poll poll;
+
+	*out = (struct ky_last_polls){.end_ns = ky_alloc(count * sizeof(*out->end_ns)),
+				      .counts = ky_alloc(count * sizeof(*out->counts)),
+				      .points = ky_alloc(count),
+				      .judged_ns = facts->report->shutdown_ns ?
+							   facts->report->shutdown_ns :
+							   facts->report->to_ns};
+	if (!out->end_ns || !out->counts || !out->points) {
+		ky_last_polls_release(out);
+		return -ENOMEM;
+	}
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		const struct ky_column *polls = &trace->workers[worker].polls;
+
+		for (uint64_t row = 0; row < polls->row_count; row++) {
+			uint64_t end_ns;
+
+			ky_trace_poll(trace, worker, row, &poll);
+			if (poll.start_ns >= out->judged_ns)
+				break;
+			end_ns = poll.start_ns + poll.duration_ns;
+			out->counts[poll.task]++;
+			if (end_ns > out->end_ns[poll.task])
+				out->end_ns[poll.task] = end_ns;
+		}
+	}
+	find_points(out, facts);
+	return 0;
+}
+
+void ky_last_polls_release(struct ky_last_polls *polls)
+{
+	ky_free(polls->end_ns);
+	ky_free(polls->counts);
+	ky_free(polls->points);
+	*polls = (struct ky_last_polls){0};
+}

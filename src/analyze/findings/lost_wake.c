@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A task that is not woken any more, while its peers are: it waits far longer than it and they ever
+ * did, and its last poll left no waker that something could use. */
+#include <analyze/findings/find.h>
+
+#include <analyze/findings/last_polls.h>
+#include <analyze/findings/say.h>
+#include <base/alloc.h>
+#include <base/text.h>
+#include <read/sort.h>
+
+#define KINDS_MAX 16u                /* whose polls are read again */
+#define ROWS_MAX (UINT32_C(1) << 21) /* polls of one kind: of more nothing is said */
+
+struct peer_poll {
+	uint64_t start_ns, end_ns;
+	uint32_t task;
+};
+
+struct peers {
+	struct peer_poll *list;
+	uint32_t count, capacity;
+	uint64_t wait_max_ns; /* of all of them, but for those that last */
+};
+
+static bool is_before(const void *a, const void *b, const void *ctx)
+{
+	const struct peer_poll *one = a, *other = b;
+
+	(void)ctx;
+	return one->task != other->task ? one->task < other->task : one->start_ns < other->start_ns;
+}
+
+static bool collect(struct peers *peers, const struct ky_facts *facts, uint32_t name,
+		    uint64_t judged_ns)
+{
+	const struct ky_trace *trace = facts->trace;
+	struct ky_poll poll;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
+		for (uint64_t row = 0; row < trace->workers[worker].polls.row_count; row++) {
+			ky_trace_poll(trace, worker, row, &poll);
+			if (poll.start_ns >= judged_ns)
+				break;
+			if (trace->tasks[poll.task].name != name || peers->count == ROWS_MAX)
+				continue;
+			if (ky_grow(&peers->list, &peers->capacity, peers->count + 1,
+				    sizeof(*peers->list)))
+				return false;
+			peers->list[peers->count++] = (struct peer_poll){
+				poll.start_ns, poll.start_ns + poll.duration_ns, poll.task};
+		}
+	ky_sort(peers->list, peers->count, sizeof(*peers->list), is_before, NULL);
+	for (uint32_t i = 1; i < peers->count; i++) {
+		const struct peer_poll *one = &peers->list[i], *last = one - 1;
+
+		if (one->task == last->task && one->start_ns > last->end_ns &&
+		    one->start_ns - last->end_ns > peers->wait_max_ns)
+			peers->wait_max_ns = one->start_ns - last->end_ns;
+	}
+	return true;
+}
+
+static bool is_lossy(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
+{
+	for (uint32_t i = 0; i < trace->loss_count; i++)
+		if (trace->losses[i].from_ns < to_ns && trace->losses[i].to_ns > from_ns)
+			return true;
+	return false;
+}
+
+/* Worth a closer look: it lives, was polled often enough, and nothing outside is what it waits for. */
+static bool is_candidate(const struct ky_facts *facts, const struct ky_last_polls *polls,
+			 uint32_t task)
+{
+	const struct ky_task *of = &facts->trace->tasks[task];
+
+	return of->name != KY_NONE && ky_trace_is_task(of) && ky_report_lives(facts->report, of) &&
+	       polls->counts[task] > KY_FIND_STUCK_WAITS &&
+	       polls->judged_ns > polls->end_ns[task] + KY_FIND_STUCK_NS_MIN &&
+	       (polls->points[task] == KY_IDLE_UNKNOWN || polls->points[task] == KY_IDLE_OWN) &&
+	       !is_lossy(facts->trace, polls->end_ns[task], polls->judged_ns);
+}
+
+/* Half of its peers or more were polled when it should have been long since. */
+static bool are_peers_served(const struct ky_facts *facts, const struct ky_last_polls *polls,
+			     uint32_t task, uint64_t due_ns)
+{
+	uint32_t peers = 0, served = 0;
+
+	for (uint32_t i = 0; i < facts->trace->task_count; i++) {
+		const struct ky_task *of = &facts->trace->tasks[i];
+
+		if (i == task || of->name != facts->trace->tasks[task].name || !polls->counts[i])
+			continue;
+		peers++;
+		served += polls->end_ns[i] >= due_ns;
+	}
+	return peers >= 2 && served * 2 >= peers;
+}
+
+static void report(struct ky_findings *findings, const struct ky_last_polls *polls, uint32_t task,
+		   uint64_t wait_max_ns)
+{
+	const struct ky_facts *facts = &findings->facts;
+	uint64_t wait_ns = polls->judged_ns - polls->end_ns[task];
+	struct ky_finding *found = ky_findings_add(findings, KY_FINDING_LOST_WAKE);
+
+	if (!found)
+		return;
+	found->culprit.kind = "task";
+	found->culprit.task = facts->trace->tasks[task].name;
+	found->confidence = polls->points[task] == KY_IDLE_UNKNOWN ? KY_CONFIDENCE_LIKELY :
+								     KY_CONFIDENCE_POSSIBLE;
+	found->victims = 1;
+	found->delay_ns = wait_ns;
+	ky_finding_judge(found, ky_share_ppm(wait_ns, wait_ns + facts->poll_ns + facts->ready_ns),
+			 wait_ns);
+	ky_text(&found->statement, "Task ");
+	ky_text_u64(&found->statement, facts->trace->tasks[task].id);
+	ky_text(&found->statement, " of ");
+	ky_say_kind(&found->statement, facts->trace, found->culprit.task);
+	ky_text(&found->statement, " was not woken any more: it waits for ");
+	ky_say_ns(&found->statement, wait_ns);
+	ky_text(&found->statement, ", where it and its peers never waited longer than ");
+	ky_say_ns(&found->statement, wait_max_ns);
+	ky_text(&found->statement, polls->points[task] == KY_IDLE_UNKNOWN ?
+					   ", and its last poll left no waker." :
+					   ".");
+	ky_text(&found->impact, "It does nothing, while the other tasks of its kind are served.");
+	ky_text(&found->action,
+		"Register the waker in each poll that returns Pending, before reading "
+		"the state, and wake after each change of it.");
+	ky_finding_evidence(found, &(struct ky_evidence){.kind = "wait",
+							 .from_ns = polls->end_ns[task],
+							 .to_ns = polls->judged_ns,
+							 .task = facts->trace->tasks[task].id,
+							 .stack = KY_NONE,
+							 .event = "PollEnd"});
+}
+
+static void judge(struct ky_findings *findings, const struct ky_last_polls *polls, uint32_t task)
+{
+	const struct ky_facts *facts = &findings->facts;
+	uint64_t wait_ns = polls->judged_ns - polls->end_ns[task];
+	struct peers peers = {0};
+
+	if (!collect(&peers, facts, facts->trace->tasks[task].name, polls->judged_ns))
+		findings->failed = true;
+	else if (peers.wait_max_ns && peers.count < ROWS_MAX &&
+		 wait_ns / KY_FIND_STUCK_TIMES >= peers.wait_max_ns &&
+		 are_peers_served(facts, polls, task,
+				  polls->end_ns[task] + KY_FIND_STUCK_TIMES * peers.wait_max_ns))
+		report(findings, polls, task, peers.wait_max_ns);
+	ky_free(peers.list);
+}
+
+void ky_find_lost_wakes(struct ky_findings *findings)
+{
+	const struct ky_facts *facts = &findings->facts;
+	struct ky_last_polls polls;
+	uint32_t *longest; /* by kind: task + 1 */
+
+	/* Without await points an idle connection looks the same. */
+	if (!facts->trace->samples.counts[KY_STACK_PLACE])
+		return;
+	if (ky_last_polls_make(&polls, facts)) {
+		findings->failed = true;
+		return;
+	}
+	longest = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*longest));
+	findings->failed |= !longest;
+	for (uint32_t i = 0; longest && i < facts->trace->task_count; i++) {
+		const struct ky_kind_facts *kind =
+			is_candidate(facts, &polls, i) ?
+				ky_facts_kind(facts, facts->trace->tasks[i].name) :
+				NULL;
+		uint32_t *of = kind ? &longest[kind - facts->kinds] : NULL;
+
+		if (of && (!*of || polls.end_ns[i] < polls.end_ns[*of - 1]))
+			*of = i + 1;
+	}
+	for (uint32_t i = 0, kinds = 0; longest && i < facts->kind_count; i++)
+		if (longest[i] && kinds++ < KINDS_MAX)
+			judge(findings, &polls, longest[i] - 1);
+	ky_free(longest);
+	ky_last_polls_release(&polls);
+}

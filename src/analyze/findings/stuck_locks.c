@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/stuck_locks.h>
+
+#include <analyze/findings/finding.h>
+#include <base/alloc.h>
+#include <base/text.h>
+#include <errno.h>
+#include <read/sort.h>
+
+#define NEAR_NS UINT64_C(1000000) /* a release lies so close to the end of the wait that it ends */
+
+struct stuck_wakes {
+	struct stuck_wake {
+		uint64_t time_ns;
+		uint32_t task;
+		bool is_release;
+	} * list;
+	uint32_t count, capacity;
+	uint32_t *of_task; /* by task: its place in the list of waits + 1 */
+};
+
+static bool is_lock(const struct ky_code_stacks *code, uint32_t stack)
+{
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	ky_code_walk_begin(&walk, code, stack);
+	while ((line = ky_code_walk_next(&walk)))
+		if (ky_text_contains(line->name, "sync::mutex::Mutex") ||
+		    ky_text_contains(line->name, "sync::rwlock::RwLock"))
+			return true;
+	return false;
+}
+
+static bool is_earlier(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_stuck_lock *one = a, *other = b;
+
+	(void)ctx;
+	return one->from_ns != other->from_ns ? one->from_ns < other->from_ns :
+						one->task < other->task;
+}
+
+static bool is_wake_before(const void *a, const void *b, const void *ctx)
+{
+	const struct stuck_wake *one = a, *other = b;
+
+	(void)ctx;
+	return one->task != other->task ? one->task < other->task : one->time_ns < other->time_ns;
+}
+
+static bool collect_waits(struct ky_stuck_locks *out, const struct ky_facts *facts,
+			  uint32_t *of_task)
+{
+	const struct ky_trace *trace = facts->trace;
+
+	for (uint32_t i = 0; i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+		struct ky_stuck_lock *one;
+
+		if (row->kind != KY_STACK_PLACE || row->task == KY_NONE || row->stack == KY_NONE ||
+		    row->flags & KY_ROW_END_UNSAFE || row->end_ns < row->time_ns ||
+		    row->end_ns - row->time_ns < KY_FIND_STUCK_NS_MIN ||
+		    row->time_ns < facts->report->from_ns || row->time_ns > facts->report->to_ns ||
+		    !is_lock(&facts->profile->code, row->stack))
+			continue;
+		if (!of_task[row->task]) {
+			if (ky_grow(&out->list, &out->capacity, out->count + 1, sizeof(*out->list)))
+				return false;
+			of_task[row->task] = ++out->count;
+		}
+		one = &out->list[of_task[row->task] - 1];
+		if (row->end_ns - row->time_ns > one->to_ns - one->from_ns)
+			*one = (struct ky_stuck_lock){.from_ns = row->time_ns,
+						      .to_ns = row->end_ns,
+						      .since_ns = row->since_ns,
+						      .task = row->task,
+						      .stack = row->stack};
+	}
+	return true;
+}
+
+static bool collect_wakes(struct stuck_wakes *wakes, const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+	struct ky_wake wake;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
+		for (uint64_t row = 0; row < trace->workers[worker].wakes.row_count; row++) {
+			ky_trace_wake(trace, worker, row, &wake);
+			if (!wakes->of_task[wake.woken])
+				continue;
+			if (ky_grow(&wakes->list, &wakes->capacity, wakes->count + 1,
+				    sizeof(*wakes->list)))
+				return false;
+			wakes->list[wakes->count++] = (struct stuck_wake){
+				wake.time_ns, wake.woken,
+				wake.stack != KY_NONE &&
+					ky_sync_what_of(&facts->profile->code, wake.stack) !=
+						KY_SYNC_NONE};
+		}
+	ky_sort(wakes->list, wakes->count, sizeof(*wakes->list), is_wake_before, NULL);
+	return true;
+}
+
+/* The poll after which the task waits: its start, and when the task had become ready for it. */
+static bool find_poll(const struct ky_facts *facts, const struct ky_stuck_lock *one,
+		      uint64_t *ready_ns, uint64_t *start_ns)
+{
+	const struct ky_trace *trace = facts->trace;
+	struct ky_poll poll;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		const struct ky_column *polls = &trace->workers[worker].polls;
+		uint64_t row = ky_column_find(polls, one->from_ns + 1);
+
+		while (row-- > 0) {
+			ky_trace_poll(trace, worker, row, &poll);
+			if (one->from_ns - poll.start_ns > KY_FIND_STUCK_NS_MIN)
+				break;
+			if (poll.task != one->task ||
+			    poll.start_ns + poll.duration_ns + NEAR_NS < one->from_ns)
+				continue;
+			*start_ns = poll.start_ns;
+			*ready_ns = poll.start_ns - (poll.delay_state ? 0 : poll.delay_ns);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Drops waits that a release ended; marks those of tasks that a release woke in vain: beside
+ * another wake, or without a new await point. */
+static void judge(struct ky_stuck_locks *out, const struct stuck_wakes *wakes,
+		  const struct ky_facts *facts)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < out->count; i++) {
+		struct ky_stuck_lock *one = &out->list[i];
+		uint64_t ready_ns = 0, start_ns = 0;
+		bool has_poll = find_poll(facts, one, &ready_ns, &start_ns), is_ended = false;
+
+		for (uint32_t at = 0; at < wakes->count; at++) {
+			const struct stuck_wake *wake = &wakes->list[at];
+
+			if (wake->task != one->task || !wake->is_release)
+				continue;
+			/* The end of the runtime drops guards, and so wakes their waiters. */
+			is_ended |= wake->time_ns + NEAR_NS >= one->to_ns &&
+				    wake->time_ns <= one->to_ns &&
+				    (!facts->report->shutdown_ns ||
+				     wake->time_ns + NEAR_NS < facts->report->shutdown_ns);
+			one->is_granted |= has_poll && wake->time_ns <= start_ns &&
+					   (wake->time_ns > ready_ns ||
+					    (one->since_ns && one->since_ns < start_ns &&
+					     wake->time_ns >= ready_ns));
+		}
+		if (is_ended)
+			continue;
+		out->ns += one->to_ns - one->from_ns;
+		out->list[kept++] = *one;
+	}
+	out->count = kept;
+}
+
+int ky_stuck_locks_make(struct ky_stuck_locks *out, const struct ky_facts *facts)
+{
+	struct stuck_wakes wakes = {0};
+	bool is_made = true;
+
+	*out = (struct ky_stuck_locks){0};
+	if (!facts->profile)
+		return 0;
+	wakes.of_task = ky_alloc((facts->trace->task_count + (size_t)1) * sizeof(*wakes.of_task));
+	is_made = wakes.of_task && collect_waits(out, facts, wakes.of_task) &&
+		  (!out->count || collect_wakes(&wakes, facts));
+	if (is_made) {
+		ky_sort(out->list, out->count, sizeof(*out->list), is_earlier, NULL);
+		judge(out, &wakes, facts);
+	} else {
+		ky_stuck_locks_release(out);
+	}
+	ky_free(wakes.of_task);
+	ky_free(wakes.list);
+	return is_made ? 0 : -ENOMEM;
+}
+
+void ky_stuck_locks_release(struct ky_stuck_locks *stuck)
+{
+	ky_free(stuck->list);
+	*stuck = (struct ky_stuck_locks){0};
+}
