@@ -145,6 +145,21 @@ static void put_healthy(struct ky_buf *out, const struct ky_findings *findings)
 			      ky_out_permille(a, active / (known / 1000 + 1)));
 }
 
+/* Causes that are no findings: not hidden, not shown. */
+static void put_rest(struct ky_buf *out, const struct ky_findings *findings, uint32_t shown)
+{
+	uint32_t more = findings->alarm_count - shown,
+		 small = findings->count - findings->alarm_count;
+
+	if (more)
+		ky_out_format(out, "%u more: kymo report --json.\n", more);
+	if (small)
+		ky_out_format(out,
+			      "Too small or too short to count: %u other %s (info in kymo report "
+			      "--json).\n",
+			      small, small == 1 ? "cause" : "causes");
+}
+
 static void put_head(struct ky_buf *out, const struct ky_findings *findings, bool is_coloured)
 {
 	const struct ky_trace *trace = findings->facts.trace;
@@ -173,17 +188,15 @@ void ky_findings_text(struct ky_buf *out, const struct ky_findings *findings,
 		      const struct ky_code_names *names, bool is_coloured, bool is_full)
 {
 	uint32_t shown = findings->alarm_count < SHOWN_MAX ? findings->alarm_count : SHOWN_MAX;
-	uint32_t more = findings->alarm_count - shown;
 
 	put_head(out, findings, is_coloured);
 	ky_watched_text(out, findings->facts.trace, names);
 	ky_out_text(out, "\n");
 	for (uint32_t i = 0; i < shown; i++)
 		put_finding(out, findings, i, is_coloured);
-	if (more)
-		ky_out_format(out, "%u more: kymo report --json\n\n", more);
 	if (!shown)
 		put_healthy(out, findings);
+	put_rest(out, findings, shown);
 	if (findings->facts.is_lossy)
 		ky_out_text(out, "Records are missing: `kymo info` says which, and what was across "
 				 "them is in no figure.\n");

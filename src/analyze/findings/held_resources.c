@@ -25,6 +25,10 @@ static const struct sync_words {
 			    "for a tokio::sync::RwLock that was held for long",
 			    "Do not hold the guard across an await of something slow; copy what is "
 			    "needed, or split what the lock protects."},
+	[KY_SYNC_POOL] = {KY_FINDING_BLOCKING_POOL_EXHAUSTED, "blocking pool",
+			  "for a thread of the blocking pool, while all of them ran closures",
+			  "Give long or endless work threads of its own, bound what is submitted "
+			  "(a semaphore before spawn_blocking()), or raise max_blocking_threads."},
 	[KY_SYNC_SEMAPHORE] = {KY_FINDING_SEMAPHORE_EXHAUSTED, "semaphore",
 			       "for a permit of a semaphore that had none left",
 			       "Keep the permit for less time (drop it before what needs it no "
@@ -32,7 +36,7 @@ static const struct sync_words {
 			       "help only what the semaphore does not protect."},
 };
 
-/* Waits for one thing. */
+/* Waits for one thing. Of the pool the holders are many: who stands in line stands for them. */
 struct held_waits {
 	uint64_t ns, count;
 	const struct ky_sync_wait *longest;
@@ -47,10 +51,11 @@ static uint64_t length(const struct ky_sync_wait *wait)
 static void add(struct held_waits *held, const struct ky_facts *facts,
 		const struct ky_sync_wait *wait)
 {
-	const struct ky_kind_facts *kind =
-		wait->waker != KY_NONE ?
-			ky_facts_kind(facts, facts->trace->tasks[wait->waker].name) :
-			NULL;
+	uint32_t holder = wait->what == KY_SYNC_POOL ? wait->task : wait->waker;
+	const struct ky_kind_facts *kind = holder != KY_NONE ?
+						   ky_facts_kind(facts,
+								 facts->trace->tasks[holder].name) :
+						   NULL;
 
 	held->holder_ns[kind ? kind - facts->kinds : facts->kind_count] += length(wait);
 	held->ns += length(wait);
@@ -73,9 +78,10 @@ static void say(struct ky_finding *found, const struct held_waits *held,
 	ky_say_ns(out, held->ns);
 	ky_text(out, ". ");
 	ky_say_ppm(out, holder_ppm);
-	ky_text(out, " of it ended when ");
+	ky_text(out, held->longest->what == KY_SYNC_POOL ? " of it were waits of " :
+							   " of it ended when ");
 	ky_say_kind(out, facts->trace, found->culprit.task);
-	ky_text(out, " released it.");
+	ky_text(out, held->longest->what == KY_SYNC_POOL ? "." : " released it.");
 	ky_say_many(&found->impact, held->count, "wait of tasks such as ",
 		    "waits of tasks such as ");
 	ky_say_kind(&found->impact, facts->trace, facts->trace->tasks[held->longest->task].name);

@@ -69,7 +69,7 @@ static bool is_lossy(const struct ky_trace *trace, uint64_t from_ns, uint64_t to
 	return false;
 }
 
-/* Worth a closer look: it lives, was polled often enough, and nothing outside is what it waits for. */
+/* It lives, was polled often enough, and nothing outside is what it waits for. */
 static bool is_candidate(const struct ky_facts *facts, const struct ky_last_polls *polls,
 			 uint32_t task)
 {

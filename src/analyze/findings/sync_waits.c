@@ -2,6 +2,8 @@
 #include <analyze/findings/sync_waits.h>
 
 #include <analyze/findings/finding.h>
+#include <analyze/findings/pool_runs.h>
+#include <analyze/wake_cause.h>
 #include <base/alloc.h>
 #include <base/text.h>
 #include <errno.h>
@@ -38,6 +40,17 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 	return KY_SYNC_NONE;
 }
 
+/* The end of what it joined, on a thread that is no worker. */
+static uint8_t what_of_wake(const struct ky_facts *facts, const struct ky_wake *wake)
+{
+	uint8_t what = ky_sync_what_of(&facts->profile->code, wake->stack);
+
+	if (what == KY_SYNC_NONE &&
+	    ky_wake_cause_of(&facts->profile->code, wake).kind == KY_WAKE_JOIN)
+		what = KY_SYNC_POOL;
+	return what;
+}
+
 static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, uint8_t *whats,
 		    uint32_t worker)
 {
@@ -54,8 +67,9 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 		if (wake.stack == KY_NONE)
 			continue;
 		if (whats[wake.stack] == NOT_ASKED)
-			whats[wake.stack] = ky_sync_what_of(&facts->profile->code, wake.stack);
-		if (whats[wake.stack] == KY_SYNC_NONE)
+			whats[wake.stack] = what_of_wake(facts, &wake);
+		if (whats[wake.stack] == KY_SYNC_NONE ||
+		    (whats[wake.stack] == KY_SYNC_POOL && !wake.tid))
 			continue;
 		if (ky_grow(&waits->list, &waits->capacity, waits->count + 1, sizeof(*waits->list)))
 			return false;
@@ -63,6 +77,7 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 								    .task = wake.woken,
 								    .waker = wake.waker,
 								    .stack = wake.stack,
+								    .tid = wake.tid,
 								    .what = whats[wake.stack]};
 	}
 	return true;
@@ -109,14 +124,27 @@ static void find_begins(struct ky_sync_waits *waits, const struct ky_trace *trac
 		}
 }
 
-static void keep_long(struct ky_sync_waits *waits)
+/* Only the time in line: up to the start of the run, while all threads had one. */
+static bool settle_pool(struct ky_sync_wait *one, const struct ky_pool_runs *runs)
+{
+	uint64_t start_ns = ky_pool_runs_start(runs, one->tid, one->to_ns);
+
+	if (start_ns <= one->from_ns || start_ns - one->from_ns <= KY_FIND_LONG_NS ||
+	    !ky_pool_runs_full_at(runs, one->from_ns + (start_ns - one->from_ns) / 2))
+		return false;
+	one->to_ns = start_ns;
+	return true;
+}
+
+static void keep_long(struct ky_sync_waits *waits, const struct ky_pool_runs *runs)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < waits->count; i++) {
-		const struct ky_sync_wait *one = &waits->list[i];
+		struct ky_sync_wait *one = &waits->list[i];
 
-		if (!one->from_ns || one->to_ns - one->from_ns <= KY_FIND_LONG_NS)
+		if (!one->from_ns || (one->what == KY_SYNC_POOL && !settle_pool(one, runs)) ||
+		    one->to_ns - one->from_ns <= KY_FIND_LONG_NS)
 			continue;
 		waits->ns += one->to_ns - one->from_ns;
 		waits->list[kept++] = *one;
@@ -128,6 +156,7 @@ static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t
 		uint32_t *firsts)
 {
 	const struct ky_trace *trace = facts->trace;
+	struct ky_pool_runs runs;
 
 	for (uint32_t i = 0; i < trace->samples.stack_count; i++)
 		whats[i] = NOT_ASKED;
@@ -143,7 +172,10 @@ static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t
 		if (firsts[i] < firsts[i - 1])
 			firsts[i] = firsts[i - 1];
 	find_begins(out, trace, firsts);
-	keep_long(out);
+	if (ky_pool_runs_make(&runs, trace))
+		return -ENOMEM;
+	keep_long(out, &runs);
+	ky_pool_runs_release(&runs);
 	return 0;
 }
 

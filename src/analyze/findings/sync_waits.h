@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* sync_waits.h - waits for what another task has: a permit, room in a channel, a lock.
+/* sync_waits.h - waits for what another task has: a permit, room in a channel, a lock; and for a
+ * thread of the blocking pool.
  *
  * Each ends with a wake that the release issues, and the functions of that wake say what was
  * released (Tokio 1.38 to 1.54); the wait begins with the end of the task's last poll before it.
@@ -18,6 +19,7 @@ enum ky_sync_what {
 	KY_SYNC_MUTEX,
 	KY_SYNC_RWLOCK,
 	KY_SYNC_SEMAPHORE,
+	KY_SYNC_POOL, /* a thread of the blocking pool: up to the start of the run */
 	KY_SYNC_WHATS
 };
 
@@ -25,6 +27,7 @@ struct ky_sync_wait {
 	uint64_t from_ns, to_ns;
 	uint32_t task, waker; /* task indexes; waker KY_NONE: a thread */
 	uint32_t stack;       /* of the wake */
+	uint32_t tid;         /* of the run's thread; 0 */
 	uint8_t what;         /* enum ky_sync_what */
 };
 

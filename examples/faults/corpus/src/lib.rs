@@ -13,6 +13,7 @@ pub use faults::{burn, now_ns, process_cpu_ns, thread_cpu_ns, Random};
 pub use harm::{Expected, Victims};
 pub use traffic::{plain, Job, PLACES};
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -83,6 +84,8 @@ pub struct Run {
     /// Of `PLACES`: the place that has the fault.
     pub hit: usize,
     pub requests_per_second: u64,
+    /// What an answer of that place takes without the fault.
+    pub own_due_ns: AtomicU64,
     from_ns: u64,
     random: Mutex<Random>,
     harm: Mutex<harm::Accounts>,
@@ -117,6 +120,7 @@ impl Run {
             until_ns: now_ns() + seconds * 1_000_000_000,
             hit,
             requests_per_second,
+            own_due_ns: AtomicU64::new(0),
             from_ns: now_ns(),
             random: Mutex::new(random),
             harm: Mutex::new(harm::Accounts::default()),

@@ -3,6 +3,7 @@
 //! heartbeat measures how late it is.
 
 use crate::{burn, now_ns, Random, Run, Victims};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -55,7 +56,9 @@ async fn client(run: Arc<Run>, mut stream: TcpStream, victims: Victims, mean_us:
         // What is not answered at the end has waited until then.
         let read = tokio::time::timeout(run.left(), stream.read_exact(&mut answer));
         let _ = read.await;
-        run.waited(victims, now_ns() - from_ns, 0);
+        let due_ns =
+            if victims == Victims::Own { run.own_due_ns.load(Ordering::Relaxed) } else { 0 };
+        run.waited(victims, now_ns() - from_ns, due_ns);
     }
 }
 

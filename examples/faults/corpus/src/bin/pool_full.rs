@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A place uses the blocking pool, which has few threads: closures queue.
 use corpus::{now_ns, Expected, Run, Victims};
+use std::sync::atomic::Ordering;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ corpus::places!(|job| {
 fn main() {
     let run = Run::read("pool_full");
     let size = *SIZE.get_or_init(|| run.size_us(500, 50_000));
+    run.own_due_ns.store(size.as_nanos() as u64, Ordering::Relaxed);
     let threads = run.within(1, 2) as usize;
     let runtime = run.builder().max_blocking_threads(threads).build().expect("a runtime");
     runtime.block_on(async {

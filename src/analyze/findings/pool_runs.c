@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/findings/pool_runs.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <read/sort.h>
+
+#define NEAR_NS UINT64_C(1000000) /* between the wake and the record of the run's end */
+
+static bool is_run_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_trace *trace = ctx;
+	const struct ky_blocking_run *one = &trace->blocking_runs[*(const uint32_t *)a];
+	const struct ky_blocking_run *other = &trace->blocking_runs[*(const uint32_t *)b];
+
+	return one->tid != other->tid ? one->tid < other->tid : one->start_ns < other->start_ns;
+}
+
+static bool is_less(const void *a, const void *b, const void *ctx)
+{
+	(void)ctx;
+	return *(const uint64_t *)a < *(const uint64_t *)b;
+}
+
+/* How many of the ascending times are at or before `ns`. */
+static uint32_t count_to(const uint64_t *times, uint32_t count, uint64_t ns)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (times[middle] <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static uint32_t under_way(const struct ky_pool_runs *runs, uint64_t ns)
+{
+	return count_to(runs->starts, runs->count, ns) - count_to(runs->ends, runs->count, ns);
+}
+
+int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace)
+{
+	size_t room = trace->blocking_count + (size_t)1;
+
+	*out = (struct ky_pool_runs){.trace = trace,
+				     .by_thread = ky_alloc(room * sizeof(*out->by_thread)),
+				     .starts = ky_alloc(room * sizeof(*out->starts)),
+				     .ends = ky_alloc(room * sizeof(*out->ends))};
+	if (!out->by_thread || !out->starts || !out->ends) {
+		ky_pool_runs_release(out);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < trace->blocking_count; i++) {
+		const struct ky_blocking_run *run = &trace->blocking_runs[i];
+
+		if (run->is_end_unproven || run->is_open)
+			continue;
+		out->by_thread[out->count] = i;
+		out->starts[out->count] = run->start_ns;
+		out->ends[out->count++] = run->start_ns + run->duration_ns;
+	}
+	ky_sort(out->by_thread, out->count, sizeof(*out->by_thread), is_run_before, trace);
+	ky_sort(out->starts, out->count, sizeof(*out->starts), is_less, NULL);
+	ky_sort(out->ends, out->count, sizeof(*out->ends), is_less, NULL);
+	for (uint32_t i = 0; i < out->count; i++)
+		if (under_way(out, out->starts[i]) > out->most)
+			out->most = under_way(out, out->starts[i]);
+	return 0;
+}
+
+void ky_pool_runs_release(struct ky_pool_runs *runs)
+{
+	ky_free(runs->by_thread);
+	ky_free(runs->starts);
+	ky_free(runs->ends);
+	*runs = (struct ky_pool_runs){0};
+}
+
+uint64_t ky_pool_runs_start(const struct ky_pool_runs *runs, uint32_t tid, uint64_t ns)
+{
+	const struct ky_blocking_run *run;
+	uint32_t low = 0, high = runs->count;
+
+	while (low < high) { /* the first run after this moment, or of a later thread */
+		uint32_t middle = low + (high - low) / 2;
+
+		run = &runs->trace->blocking_runs[runs->by_thread[middle]];
+		if (run->tid < tid || (run->tid == tid && run->start_ns <= ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return 0;
+	run = &runs->trace->blocking_runs[runs->by_thread[low - 1]];
+	if (run->tid != tid || run->start_ns + run->duration_ns < ns ||
+	    run->start_ns + run->duration_ns > ns + NEAR_NS)
+		return 0;
+	return run->start_ns;
+}
+
+bool ky_pool_runs_full_at(const struct ky_pool_runs *runs, uint64_t ns)
+{
+	return runs->most && under_way(runs, ns) >= runs->most;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* pool_runs.h - how long a closure stood in line for a thread of the blocking pool before it ran.
+ *
+ * When it was submitted is not recorded: at the earliest when the poll that awaits it ended, so the
+ * time in line is at least from then to the run's start. The wake of the task that awaits it comes
+ * from the run's thread, right at its end.
+ * Memory:      20 bytes a run.
+ * Threads:     owner.
+ */
+#ifndef KY_ANALYZE_FINDINGS_POOL_RUNS_H
+#define KY_ANALYZE_FINDINGS_POOL_RUNS_H
+
+#include <read/trace.h>
+
+struct ky_pool_runs {
+	const struct ky_trace *trace;
+	uint32_t *by_thread;     /* indexes of runs, by thread and start */
+	uint64_t *starts, *ends; /* ascending */
+	uint32_t count, most;    /* most: at the same time */
+};
+
+/* Returns 0, -ENOMEM. */
+int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace);
+void ky_pool_runs_release(struct ky_pool_runs *runs);
+
+/* The start of the run of this thread that ended right after the wake at `ns`; 0: none. */
+uint64_t ky_pool_runs_start(const struct ky_pool_runs *runs, uint32_t tid, uint64_t ns);
+/* Were as many runs under way at this moment as ever were? */
+bool ky_pool_runs_full_at(const struct ky_pool_runs *runs, uint64_t ns);
+
+#endif
