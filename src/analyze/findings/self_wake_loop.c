@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A task that wakes itself in each poll, and is polled again at once: it spins. yield_now() and an
- * exhausted budget are no such wakes: the runtime issues them after the poll. */
+/* A task that wakes itself in each poll, and is polled again at once with nothing done: it spins.
+ * yield_now() and an exhausted budget are no such wakes: the runtime issues them after the poll. */
 #include <analyze/findings/find.h>
 
 #include <analyze/findings/say.h>
@@ -102,7 +102,8 @@ void ky_find_self_wakes(struct ky_findings *findings)
 		uint64_t burden_ns = ky_ppm_of(active, ky_share_ppm(task->poll_count,
 								    facts->report->polls.count));
 
-		if (ky_share_ppm(counts[i], task->poll_count) >= KY_FIND_HALF_PPM &&
+		if (task->poll_count && task->busy_ns / task->poll_count <= KY_FIND_SPIN_NS &&
+		    ky_share_ppm(counts[i], task->poll_count) >= KY_FIND_HALF_PPM &&
 		    ky_share_ppm(burden_ns, lasted_ns) >= KY_FIND_BURDEN_PPM)
 			report(findings, task, counts[i], burden_ns, lasted_ns);
 	}

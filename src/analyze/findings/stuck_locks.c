@@ -129,6 +129,21 @@ static bool find_poll(const struct ky_facts *facts, const struct ky_stuck_lock *
 	return false;
 }
 
+static uint32_t first_wake(const struct stuck_wakes *wakes, uint32_t task)
+{
+	uint32_t low = 0, high = wakes->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (wakes->list[middle].task < task)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Drops waits that a release ended; marks those of tasks that a release woke in vain: beside
  * another wake, or without a new await point. */
 static void judge(struct ky_stuck_locks *out, const struct stuck_wakes *wakes,
@@ -141,10 +156,12 @@ static void judge(struct ky_stuck_locks *out, const struct stuck_wakes *wakes,
 		uint64_t ready_ns = 0, start_ns = 0;
 		bool has_poll = find_poll(facts, one, &ready_ns, &start_ns), is_ended = false;
 
-		for (uint32_t at = 0; at < wakes->count; at++) {
+		for (uint32_t at = first_wake(wakes, one->task); at < wakes->count; at++) {
 			const struct stuck_wake *wake = &wakes->list[at];
 
-			if (wake->task != one->task || !wake->is_release)
+			if (wake->task != one->task)
+				break;
+			if (!wake->is_release)
 				continue;
 			/* The end of the runtime drops guards, and so wakes their waiters. */
 			is_ended |= wake->time_ns + NEAR_NS >= one->to_ns &&
