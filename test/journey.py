@@ -150,8 +150,12 @@ class Stream(unittest.TestCase):
         worst = self.report["worst_polls"][0]
         self.assertIn(worst["task"], self.hanging)
         self.assertIn("journey::hang", worst["name"])
-        self.assertIn("journey::hang", self.text.splitlines()[1])
-        self.assertRegex(self.text.splitlines()[2],
+        screen = self.text[:self.text.index("Longest poll ")]
+        self.assertRegex(screen, r"(?m)^1\. \w+ \((critical|warning), ")
+        self.assertIn("journey::hang", screen[screen.index("\n1. "):].split("\n\n")[0])
+        tables = self.text[len(screen):].splitlines()
+        self.assertIn("journey::hang", tables[0])
+        self.assertRegex(tables[1],
                          rf"journey::block_here at \S*{SOURCE.name}:{line_of('blocks')}$")
 
     def test_report_says_what_the_poll_blocked_on(self):

@@ -174,7 +174,7 @@ class Place:
     def dump(self, witness, name):
         """The report of all that the ring holds."""
         self.kymo("dump", witness.pid, "-o", self.dir / f"{name}.trc.zst")
-        return self.json("report", self.dir / f"{name}.trc.zst")
+        return self.json("report", self.dir / f"{name}.trc.zst")["tables"]
 
 
 class Case(unittest.TestCase):

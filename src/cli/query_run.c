@@ -7,6 +7,7 @@
 #include <cli/progress.h>
 #include <cli/shared_options.h>
 #include <cli/traces.h>
+#include <report/syscall_name.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,19 +72,52 @@ int ky_query_run_code(const struct ky_query_run *run, int code)
 }
 
 /* Reads the input once more for the names of its code, when a query asks for them. */
+static int open_symbols(struct ky_query_run *run)
+{
+	int code = 0;
+
+	ky_progress_step("naming code");
+	if (!run->has_symbols)
+		code = ky_trace_symbols_open(&run->symbols, &run->input, &run->names, NULL, NULL);
+	run->has_symbols = !code;
+	return code;
+}
+
 static int name_code(void *ctx, const struct ky_code_stacks **out)
 {
 	struct ky_query_run *run = ctx;
-	int code;
+	int code = open_symbols(run);
 
-	ky_progress_step("naming code");
-	code = ky_trace_symbols_open(&run->symbols, &run->input, &run->names, NULL, NULL);
 	if (!code)
 		code = ky_code_stacks_make(&run->stacks, run->trace, run->symbols.table);
 	if (!code) {
 		run->is_named = true;
 		*out = &run->stacks;
 	}
+	ky_progress_step("running the query");
+	return code;
+}
+
+static const char *call_name(const struct ky_trace *trace, uint32_t number)
+{
+	return ky_syscall_name(ky_trace_metadata(trace, "machine.architecture"), number);
+}
+
+static int find(void *ctx, const struct ky_findings **out)
+{
+	struct ky_query_run *run = ctx;
+	int code = run->trace->samples.stack_count ? open_symbols(run) : 0;
+
+	ky_progress_step("finding causes");
+	if (!code)
+		code = ky_report_make(&run->report, run->trace, NULL);
+	if (!code)
+		code = ky_stack_profile_make(&run->profile, run->trace, run->report,
+					     run->symbols.table, NULL);
+	if (!code)
+		code = ky_findings_make(&run->findings, run->trace, run->report, run->profile,
+					&(struct ky_findings_options){.call_name = call_name});
+	*out = run->findings;
 	ky_progress_step("running the query");
 	return code;
 }
@@ -112,6 +146,7 @@ static int run_process(void *ctx)
 	struct ky_query_options query = {.time_max_ns = run->time_max_ns,
 					 .memory_bytes_max = run->input.memory_bytes_max,
 					 .name_code = name_code,
+					 .find = find,
 					 .ctx = run};
 	int code = ky_traces_load(&run->input, &run->trace);
 
@@ -135,7 +170,13 @@ static int run_process(void *ctx)
 	run->query = NULL;
 	if (run->is_named)
 		ky_code_stacks_release(&run->stacks);
-	run->is_named = false;
+	run->is_named = run->has_symbols = false;
+	ky_findings_free(run->findings);
+	ky_stack_profile_free(run->profile);
+	ky_report_free(run->report);
+	run->findings = NULL;
+	run->profile = NULL;
+	run->report = NULL;
 	ky_trace_symbols_close(&run->symbols);
 	ky_trace_close(run->trace);
 	run->trace = NULL;

@@ -23,7 +23,10 @@ struct ky_query_run {
 	struct ky_query *query;
 	struct ky_trace_symbols symbols;
 	struct ky_code_stacks stacks;
-	bool is_named;
+	bool is_named, has_symbols;
+	struct ky_report *report; /* these three when findings are asked for */
+	struct ky_stack_profile *profile;
+	struct ky_findings *findings;
 	/* What is done with each: returns an exit code. */
 	int (*each)(struct ky_query_run *run, void *ctx);
 	void *ctx;

@@ -115,6 +115,15 @@ static int name_code(void *ctx)
 	return query->options.name_code(query->options.ctx, &query->shared.source.stacks);
 }
 
+static int find(void *ctx)
+{
+	struct ky_query *query = ctx;
+
+	if (!query->options.find)
+		return 0;
+	return query->options.find(query->options.ctx, &query->shared.findings);
+}
+
 static int make_views(sqlite3 *db)
 {
 	int code = SQLITE_OK;
@@ -193,7 +202,8 @@ int ky_query_open(struct ky_query **out, const struct ky_query_options *options)
 	query->shared.sources = options->sources;
 	query->shared.source_count = options->source_count;
 	query->shared.name_code = name_code;
-	query->shared.name_ctx = query;
+	query->shared.find = find;
+	query->shared.ctx = query;
 	if (!query->options.memory_bytes_max)
 		query->options.memory_bytes_max = UINT64_C(1) << 30;
 	if (!query->options.time_max_ns)

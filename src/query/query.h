@@ -13,6 +13,7 @@
 #ifndef KY_QUERY_QUERY_H
 #define KY_QUERY_QUERY_H
 
+#include <analyze/findings/findings.h>
 #include <base/byte_source.h>
 #include <query/query_table.h>
 
@@ -30,7 +31,9 @@ struct ky_query_options {
 	/* Gives the names of the code where a query asks for them, at most once. Returns 0, or a
 	 * negative error, whose sentence is the caller's. May be NULL. */
 	int (*name_code)(void *ctx, const struct ky_code_stacks **out);
-	void *ctx;
+	/* The same for the table `findings`. */
+	int (*find)(void *ctx, const struct ky_findings **out);
+	void *ctx; /* of both */
 };
 
 int ky_query_open(struct ky_query **out, const struct ky_query_options *options);

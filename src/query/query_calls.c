@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <query/query_calls.h>
 
+#include <analyze/findings/findings.h>
 #include <base/out_text.h>
 #include <report/event_format.h>
 #include <report/syscall_name.h>
@@ -188,6 +189,79 @@ KY_CALL(metadata_key)
 	const struct ky_pair *pair = row;
 
 	put_name(out, source->trace, pair->key);
+}
+
+/* ---- findings ---- */
+
+KY_CALL(finding_id)
+{
+	(void)source;
+	put_text(out, ky_finding_name(row));
+}
+
+KY_CALL(finding_severity)
+{
+	const struct ky_finding *finding = row;
+
+	(void)source;
+	put_text(out, ky_severity_name(finding->severity));
+}
+
+KY_CALL(finding_confidence)
+{
+	const struct ky_finding *finding = row;
+
+	(void)source;
+	put_text(out, ky_confidence_name(finding->confidence));
+}
+
+static void put_sentence(struct ky_query_value *out, const struct ky_query_source *source,
+			 const struct ky_buf *text)
+{
+	ky_buf_clear(source->scratch);
+	(void)ky_buf_append(source->scratch, text->bytes, text->used);
+	put_scratch(source, out);
+}
+
+KY_CALL(finding_statement)
+{
+	put_sentence(out, source, &((const struct ky_finding *)row)->statement);
+}
+
+KY_CALL(finding_impact)
+{
+	put_sentence(out, source, &((const struct ky_finding *)row)->impact);
+}
+
+KY_CALL(finding_action)
+{
+	put_sentence(out, source, &((const struct ky_finding *)row)->action);
+}
+
+KY_CALL(finding_kind)
+{
+	const struct ky_finding *finding = row;
+
+	(void)source;
+	put_text(out, finding->culprit.kind);
+}
+
+KY_CALL(finding_function)
+{
+	const struct ky_finding *finding = row;
+
+	(void)source;
+	if (finding->culprit.code)
+		put_text(out, finding->culprit.code->name);
+}
+
+KY_CALL(finding_resource)
+{
+	const struct ky_finding *finding = row;
+
+	(void)source;
+	if (finding->culprit.resource)
+		put_text(out, finding->culprit.resource);
 }
 
 KY_CALL(stuck_state)

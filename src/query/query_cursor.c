@@ -223,7 +223,7 @@ static void find_bounds(const struct query_vtab *vtab, sqlite3_index_info *info,
 			out->task = i;
 		else if (column == vtab->worker && is_equal)
 			out->worker = i;
-		else if (column == 0 && vtab->table->rows != KY_ROWS_ARRAY) {
+		else if (column == 0 && !ky_query_is_array(vtab->table)) {
 			if (op == SQLITE_INDEX_CONSTRAINT_GE || op == SQLITE_INDEX_CONSTRAINT_GT)
 				out->from = i;
 			if (op == SQLITE_INDEX_CONSTRAINT_LE || op == SQLITE_INDEX_CONSTRAINT_LT)
@@ -257,8 +257,10 @@ static double row_estimate(const struct query_vtab *vtab)
 
 	if (vtab->table->rows == KY_ROWS_EVENTS)
 		return (double)trace->event_count * 20;
-	if (vtab->table->rows == KY_ROWS_ARRAY)
-		return (double)ky_query_array(vtab->table, trace, &rows);
+	if (ky_query_is_array(vtab->table))
+		return vtab->table->rows == KY_ROWS_FINDINGS ?
+			       1.0 :
+			       (double)ky_query_array(vtab->table, trace, &rows);
 	return (double)ky_query_lane_rows(trace, vtab->table->rows);
 }
 
@@ -498,14 +500,21 @@ static int begin_array(struct query_cursor *cursor, struct query_vtab *vtab)
 
 	if (vtab->table->has_code && !shared->is_code_named) {
 		shared->is_code_named = true;
-		if (shared->name_code && shared->name_code(shared->name_ctx))
+		if (shared->name_code && shared->name_code(shared->ctx))
 			return SQLITE_NOMEM;
 	}
 	if (vtab->table->row_bytes == sizeof(struct ky_worker) && !shared->source.sums &&
 	    make_sums(shared))
 		return SQLITE_NOMEM;
+	if (vtab->table->rows == KY_ROWS_FINDINGS) {
+		if (shared->find && !shared->findings && shared->find(shared->ctx))
+			return SQLITE_NOMEM;
+		cursor->rows = shared->findings ? (const void *)shared->findings->list : NULL;
+		cursor->row_end = shared->findings ? shared->findings->count : 0;
+	} else {
+		cursor->row_end = ky_query_array(vtab->table, shared->source.trace, &cursor->rows);
+	}
 	cursor->row = 0;
-	cursor->row_end = ky_query_array(vtab->table, shared->source.trace, &cursor->rows);
 	skip_others(cursor, vtab->table);
 	return SQLITE_OK;
 }
@@ -522,7 +531,7 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *text, int arg
 	cursor->is_descending = plan & PLAN_DESCENDS;
 	if (vtab->table->rows == KY_ROWS_EVENTS)
 		return begin_events(cursor, vtab);
-	if (vtab->table->rows == KY_ROWS_ARRAY)
+	if (ky_query_is_array(vtab->table))
 		return begin_array(cursor, vtab);
 	if (plan & (PLAN_BY_SITE | PLAN_BY_TASK))
 		return begin_order(cursor, vtab, plan, plan & PLAN_HAS_KEY ? argv[0] : NULL);
@@ -544,7 +553,7 @@ static int next(sqlite3_vtab_cursor *base)
 		return SQLITE_OK;
 	}
 	cursor->row++;
-	if (vtab->table->rows == KY_ROWS_ARRAY) {
+	if (ky_query_is_array(vtab->table)) {
 		skip_others(cursor, vtab->table);
 	} else if (cursor->row >= cursor->row_end) {
 		cursor->lane_at++;
@@ -564,7 +573,7 @@ static const void *row_of(struct query_cursor *cursor, const struct query_vtab *
 
 	if (vtab->table->rows == KY_ROWS_EVENTS)
 		return &cursor->event;
-	if (vtab->table->rows == KY_ROWS_ARRAY)
+	if (ky_query_is_array(vtab->table))
 		return cursor->rows + cursor->row * vtab->table->row_bytes;
 	if (!cursor->is_read) {
 		cursor->is_read = true;

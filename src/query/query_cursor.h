@@ -9,6 +9,7 @@
 #ifndef KY_QUERY_QUERY_CURSOR_H
 #define KY_QUERY_QUERY_CURSOR_H
 
+#include <analyze/findings/findings.h>
 #include <query/query_table.h>
 #include <query/row_order.h>
 #include <sqlite3.h>
@@ -24,8 +25,11 @@ struct ky_query_shared {
 	struct ky_row_order orders[2][2]; /* POLLS, WAKES; SITE, TASK; made when asked for */
 	/* Before the first row with code is read: fills source.stacks. May be NULL. */
 	int (*name_code)(void *ctx);
-	void *name_ctx;
 	bool is_code_named;
+	/* Before the first finding is read: fills findings. May be NULL. */
+	int (*find)(void *ctx);
+	const struct ky_findings *findings;
+	void *ctx; /* of both */
 };
 
 /* Makes what all tables need. Returns 0, -ENOMEM. */

@@ -70,8 +70,9 @@ struct ky_query_column {
 };
 
 enum ky_query_rows {
-	KY_ROWS_ARRAY, /* elements of an array of the trace */
-	KY_ROWS_POLLS, /* by worker, then by time */
+	KY_ROWS_ARRAY,    /* elements of an array of the trace */
+	KY_ROWS_FINDINGS, /* the same of what was concluded from it, when first asked for */
+	KY_ROWS_POLLS,    /* by worker, then by time */
 	KY_ROWS_PARKS,
 	KY_ROWS_WAKES,
 	KY_ROWS_EVENTS /* read anew from the bytes */
@@ -122,7 +123,12 @@ struct ky_query_source {
 	struct ky_buf *scratch;              /* of texts that are passing */
 };
 
-/* Rows of an array, filtered or not. */
+static inline bool ky_query_is_array(const struct ky_query_table *table)
+{
+	return table->rows == KY_ROWS_ARRAY || table->rows == KY_ROWS_FINDINGS;
+}
+
+/* Rows of an array, filtered or not; none of FINDINGS. */
 uint32_t ky_query_array(const struct ky_query_table *table, const struct ky_trace *trace,
 			const uint8_t **rows);
 /* A value of a row: of a struct ky_poll, ky_park_line, ky_wake, or of an element. */

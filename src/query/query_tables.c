@@ -2,6 +2,7 @@
 /* The list of query_table.h. A new column is a line here; docs/sql.md is printed from it. */
 #include <query/query_calls.h>
 
+#include <analyze/findings/findings.h>
 #include <stddef.h>
 
 #define ROW(name, unit, store, type, field, arg, doc)                                              \
@@ -280,6 +281,25 @@ static const struct ky_query_column stuck[] = {
 	ROW("cpu_ns", NS, U64_OR, ky_trace_stuck, cpu_ns, UINT64_MAX, "CPU time of the thread"),
 };
 
+static const struct ky_query_column findings[] = {
+	CALL("finding", TEXT, finding_id, "What it is: docs/findings.md"),
+	CALL("severity", TEXT, finding_severity, "info, warning or critical"),
+	CALL("confidence", TEXT, finding_confidence, "possible, likely or proven"),
+	ROW("score_ppm", PLAIN, U32, ky_finding, score_ppm, 0,
+	    "Share that it explains, in parts per million"),
+	CALL("culprit", TEXT, finding_kind, "What caused it: task, thread, process, machine .."),
+	ROW("site", TEXT, NAME, ky_finding, culprit.task, 0, "... of tasks their kind"),
+	CALL("function", TEXT, finding_function, "... its function"),
+	ROW("thread", TEXT, NAME, ky_finding, culprit.thread, 0, "... the name of a thread"),
+	CALL("resource", TEXT, finding_resource, "... what was short"),
+	ROW("victims", COUNT, U64, ky_finding, victims, 0, "Delays, waits or tasks harmed"),
+	ROW("delay_ns", NS, U64, ky_finding, delay_ns, 0, "... by so much in all"),
+	ROW("worst_ns", NS, U64, ky_finding, worst_ns, 0, "The longest"),
+	CALL("statement", TEXT, finding_statement, "What happened"),
+	CALL("impact", TEXT, finding_impact, "Whom it harmed"),
+	CALL("action", TEXT, finding_action, "What to do"),
+};
+
 static const struct ky_query_column metadata[] = {
 	CALL("key", TEXT, metadata_key, "Key"),
 	ROW("value", TEXT, NAME, ky_pair, value, 0, "Its last value"),
@@ -415,6 +435,13 @@ const struct ky_query_table ky_query_tables[] = {
 	 COLUMNS(stuck),
 	 ARRAY(ky_trace_stuck, stuck, stuck_count),
 	 .order = "time_ns"},
+	{.name = "findings",
+	 .doc = "What was concluded, worst first: `kymo report`",
+	 COLUMNS(findings),
+	 .rows = KY_ROWS_FINDINGS,
+	 .row_bytes = sizeof(struct ky_finding),
+	 .order = "-score_ppm",
+	 .shown = "finding,severity,confidence,score_ppm,worst_ns,site,function"},
 	{.name = "metadata",
 	 .doc = "Keys and values of the trace",
 	 COLUMNS(metadata),

@@ -135,6 +135,18 @@ class Findings(Cli):
         text = self.run_kymo("report", "--from", "10s", self.dir / "trace.trc").out
         self.assertIn("No poll is in the trace", text)
 
+    def test_they_are_a_table_for_sql_and_for_checks(self):
+        path = service().save(self.dir / "trace.trc")
+        rows = json.loads(self.run_kymo("view", "findings", "--json", path).out)["rows"]
+        said = self.report(service())["findings"]
+        self.assertEqual([row["finding"] for row in rows], [one["id"] for one in said])
+        self.assertIn("blocking_call", self.run_kymo(
+            "query", "SELECT finding, action FROM findings WHERE score_ppm > 900000", path).out)
+        rules = self.dir / "rules.toml"
+        rules.write_text('[[rule]]\nname = "nothing"\nview = "findings"\n'
+                         'where = "severity <> \'info\'"\nvalue = "count(*)"\nmax = 0\n')
+        self.assertRegex(self.run_kymo("check", rules, path, code=1).out, "broken +1 +at most 0 ")
+
     def test_the_screen_has_what_harm_and_what_next(self):
         trace = service().save(self.dir / "trace.trc")
         text = self.run_kymo("report", trace).out
