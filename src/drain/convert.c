@@ -139,7 +139,7 @@ static inline struct ky_drain_poll *push_poll(struct ky_convert *convert, struct
 	uint32_t name = (uint32_t)word & KY_NAME_MASK;
 	struct ky_drain_task *task = see_task(convert, id, name, ns);
 	bool is_outer = !thread->depth && !thread->deeper &&
-			ky_convert_worker_take(convert, thread, ns);
+			ky_convert_worker_take(convert, thread, start_ns, ns);
 	struct ky_drain_poll *poll = ky_thread_push_poll(thread);
 
 	ky_take_ready(convert, task, start_ns);
@@ -300,7 +300,7 @@ static void on_park(struct ky_convert *convert, struct ky_dthread *thread, const
 	thread->boundary_ns = ns;
 	/* Only workers park; a thread without one just waits. */
 	if (thread->worker == KY_NONE32 || thread->depth ||
-	    !ky_convert_worker_take(convert, thread, ns))
+	    !ky_convert_worker_take(convert, thread, ns, ns))
 		return;
 	worker = &convert->workers.list[thread->worker];
 	cpu = ky_worker_cpu(worker, ns);
@@ -400,6 +400,7 @@ static void on_gap(struct ky_convert *convert, struct ky_dthread *thread, const 
 					.to_ns = ns,
 					.is_exact = !(rec->arg & KY_GAP_INEXACT)},
 		      ns);
+	convert->gap_count++;
 	thread->is_blocking = false;
 	thread->has_counts = false;
 	/* What stands above the open polls is no poll that has just ended. */

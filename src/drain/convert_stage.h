@@ -48,6 +48,7 @@ struct ky_convert {
 	uint64_t reported_drops[5]; /* by enum kymo_drop_cause, from DROPPED records */
 	uint64_t credited_drops[5]; /* reported from the header before their record came */
 	uint64_t drops_since_ns;
+	uint64_t gap_count;    /* of all threads, merged so far */
 	bool is_out_of_memory; /* something could not be counted */
 };
 
@@ -90,14 +91,15 @@ void ky_convert_worker_begin(struct ky_convert *convert, struct ky_dthread *thre
 			     uint64_t runtime_key, uint64_t identity, uint64_t ns);
 void ky_convert_worker_end(struct ky_convert *convert, struct ky_dthread *thread, uint64_t ns);
 void ky_convert_thread_runtime(struct ky_convert *convert, struct ky_dthread *thread, uint64_t key);
-/* After a gap: it begins unless it is known to continue. */
+/* After a gap: it begins unless it is known to continue. identity 0: the thread serves none. */
 void ky_convert_worker_known(struct ky_convert *convert, struct ky_dthread *thread, uint64_t task,
 			     uint64_t runtime_key, uint64_t identity, uint64_t ns);
-/* Makes sure the thread may write outer polls and parks of its worker. False: it must not. */
+/* Makes sure the thread may write outer polls and parks of its worker. False: it must not.
+ * since_ns: when what is to be written began; a thread that served the worker later has it. */
 bool ky_convert_worker_take_other(struct ky_convert *convert, struct ky_dthread *thread,
-				  uint64_t ns);
+				  uint64_t since_ns, uint64_t ns);
 static inline bool ky_convert_worker_take(struct ky_convert *convert, struct ky_dthread *thread,
-					  uint64_t ns)
+					  uint64_t since_ns, uint64_t ns)
 {
 	const struct ky_drain_worker *worker = convert->workers.list;
 
@@ -110,7 +112,7 @@ static inline bool ky_convert_worker_take(struct ky_convert *convert, struct ky_
 				     1))
 			return !worker->is_open || thread->depth > 0;
 	}
-	return ky_convert_worker_take_other(convert, thread, ns);
+	return ky_convert_worker_take_other(convert, thread, since_ns, ns);
 }
 
 /* ---- cost_event.c ---- */

@@ -103,6 +103,17 @@ static void write_trigger(struct ky_convert *convert, const struct ky_trigger_no
 	ky_trc_enc_varint(enc, trigger->late_count);
 }
 
+/* Not of one that blocks in place: another thread has its worker, and readings of its own. */
+static uint32_t owned_worker_id(const struct ky_convert *convert, uint32_t tid)
+{
+	const struct ky_dthread *thread = ky_thread_table_find_tid(&convert->common->threads, tid);
+	uint32_t worker = thread ? thread->worker : KY_NONE32;
+
+	if (worker != KY_NONE32 && convert->workers.list[worker].owner != thread)
+		worker = KY_NONE32;
+	return ky_worker_id(worker);
+}
+
 static void write_thread_cpu(struct ky_convert *convert, const struct ky_thread_cpu *cpu,
 			     uint64_t ns)
 {
@@ -110,7 +121,7 @@ static void write_thread_cpu(struct ky_convert *convert, const struct ky_thread_
 
 	ky_trc_enc_event(enc, KY_EV_THREAD_CPU, ns);
 	ky_trc_enc_u32(enc, cpu->tid);
-	ky_trc_enc_varint(enc, worker_id_of(convert, cpu->tid));
+	ky_trc_enc_varint(enc, owned_worker_id(convert, cpu->tid));
 	ky_trc_enc_varint(enc, cpu->cpu_ns);
 	ky_trc_enc_varint(enc, cpu->run_delay_ns);
 	ky_trc_enc_opt_varint(enc, cpu->has_switches, cpu->voluntary);

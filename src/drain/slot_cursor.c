@@ -334,14 +334,13 @@ static int queue_carried(struct ky_copy *copy, struct ky_dthread *thread,
 static int queue_worker(struct ky_copy *copy, struct ky_dthread *thread,
 			const struct ky_slot_head *head)
 {
-	if (!head->worker_runtime)
-		return 0;
-	if (!head->worker_identity)
+	if (push(copy, thread, thread->read_ticks, KY_REC_WORKER, 0, head->worker_task) ||
+	    push(copy, thread, head->worker_identity ? head->worker_runtime : 0, KY_REC_MORE, 0,
+		 head->worker_identity))
+		return -ENOMEM;
+	if (head->worker_runtime && !head->worker_identity)
 		return push(copy, thread, thread->read_ticks, KYMO_RECORD_RUNTIME, 0,
 			    head->worker_runtime);
-	if (push(copy, thread, thread->read_ticks, KY_REC_WORKER, 0, head->worker_task) ||
-	    push(copy, thread, head->worker_runtime, KY_REC_MORE, 0, head->worker_identity))
-		return -ENOMEM;
 	return 0;
 }
 

@@ -80,6 +80,48 @@ static void forget_launch(struct ky_convert *convert, uint64_t runtime_key, uint
 	}
 }
 
+/* Gaps that are known, and drops as the header counts them, which is before they are reported. */
+static uint64_t losses_so_far(const struct ky_convert *convert)
+{
+	const struct ky_ring_header *header = convert->common->ring.header;
+
+	return convert->gap_count +
+	       atomic_load_explicit(&header->dropped_signal_count, memory_order_relaxed) +
+	       atomic_load_explicit(&header->dropped_no_slot_count, memory_order_relaxed) +
+	       atomic_load_explicit(&header->dropped_no_state_count, memory_order_relaxed) +
+	       atomic_load_explicit(&header->dropped_exited_count, memory_order_relaxed);
+}
+
+/* An end ends the worker where no other launch of it is known: the record of one may be lost. Its
+ * identity proves that it continues while its runtime lives, which keeps the key. */
+static bool may_continue(const struct ky_convert *convert, uint32_t index)
+{
+	const struct ky_runtime_table *runtimes = &convert->common->runtimes;
+	const struct ky_drain_worker *worker = &convert->workers.list[index];
+
+	if (worker->runtime == KY_NONE32)
+		return false;
+	if (!runtimes->list[worker->runtime].is_ended)
+		return true;
+	for (uint32_t i = worker->runtime + 1; i < runtimes->count; i++) {
+		if (runtimes->list[i].key == worker->runtime_key && runtimes->list[i].next_index)
+			return false; /* it has workers of its own */
+	}
+	return worker->losses != losses_so_far(convert);
+}
+
+/* The worker of this identity: one that has not ended, or may continue. KY_NONE32: none. */
+static uint32_t known_worker(const struct ky_convert *convert, uint64_t runtime_key,
+			     uint64_t identity)
+{
+	uint32_t index = ky_worker_find(&convert->workers, runtime_key, identity);
+
+	if (index != KY_NONE32)
+		return index;
+	index = ky_worker_find_ended(&convert->workers, runtime_key, identity);
+	return index != KY_NONE32 && may_continue(convert, index) ? index : KY_NONE32;
+}
+
 /* Gives every published launch of this runtime a worker, in the order of their tasks. A second
  * launch of the same identity is block_in_place and gets none. */
 static void rank(struct ky_convert *convert, uint64_t runtime_key)
@@ -96,7 +138,7 @@ static void rank(struct ky_convert *convert, uint64_t runtime_key)
 		struct ky_drain_worker *worker;
 
 		if (launch->runtime_key != runtime_key ||
-		    ky_worker_find(&convert->workers, runtime_key, launch->identity) != KY_NONE32)
+		    known_worker(convert, runtime_key, launch->identity) != KY_NONE32)
 			continue;
 		index = ky_worker_add(&convert->workers, runtime_key, launch->identity,
 				      launch->task ? launch->task : 1);
@@ -188,42 +230,91 @@ static void move_worker(struct ky_convert *convert, struct ky_dthread *thread, u
 	serve(convert, thread, index, ns);
 }
 
+/* The thread polls or parks: it has the worker's core. Moves where another one served it last. */
+static void take_over(struct ky_convert *convert, struct ky_dthread *thread, uint32_t index,
+		      uint64_t ns)
+{
+	struct ky_drain_worker *worker = &convert->workers.list[index];
+
+	if (worker->tid != thread->tid)
+		move_worker(convert, thread, index, ns);
+	else
+		serve(convert, thread, index, ns);
+	worker->is_open = false; /* whatever the other thread had open is not the worker's */
+	ky_convert_worker(convert, index, ns);
+}
+
+static void continue_worker(struct ky_convert *convert, uint32_t index)
+{
+	struct ky_drain_worker *worker = &convert->workers.list[index];
+	struct ky_runtime_table *runtimes = &convert->common->runtimes;
+	struct ky_runtime *about = &runtimes->list[worker->runtime];
+
+	worker->is_ended = false;
+	/* What was taken for another runtime meanwhile was this one. */
+	for (uint32_t i = worker->runtime + 1; about->is_ended && i < runtimes->count; i++) {
+		if (runtimes->list[i].key == worker->runtime_key)
+			runtimes->list[i].is_ended = true;
+	}
+	about->is_ended = false;
+	about->live_workers++;
+}
+
+/* The worker of a launch: known, ranked now, or added by first sight. KY_NONE32: no room. */
+static uint32_t worker_of_launch(struct ky_convert *convert, uint64_t task, uint64_t runtime_key,
+				 uint64_t identity)
+{
+	uint32_t index = known_worker(convert, runtime_key, identity), runtime;
+	struct ky_drain_worker *worker;
+
+	if (index != KY_NONE32) {
+		if (convert->workers.list[index].is_ended)
+			continue_worker(convert, index);
+		return index;
+	}
+	rank(convert, runtime_key);
+	index = ky_worker_find(&convert->workers, runtime_key, identity);
+	if (index != KY_NONE32)
+		return index;
+	/* Its launch was not noted (too many at once). */
+	index = ky_worker_add(&convert->workers, runtime_key, identity, task ? task : 1);
+	if (index == KY_NONE32)
+		return index;
+	runtime = ky_runtime_take(&convert->common->runtimes, runtime_key);
+	worker = &convert->workers.list[index];
+	worker->runtime = runtime;
+	if (runtime != KY_NONE32) {
+		worker->index = convert->common->runtimes.list[runtime].next_index++;
+		convert->common->runtimes.list[runtime].live_workers++;
+	}
+	return index;
+}
+
+/* Another launch of a worker that has begun is block_in_place. Most of these come when the blocked
+ * thread has its core back, and find nothing to do: the worker moves when the thread polls or
+ * parks. */
 void ky_convert_worker_begin(struct ky_convert *convert, struct ky_dthread *thread, uint64_t task,
 			     uint64_t runtime_key, uint64_t identity, uint64_t ns)
 {
-	uint32_t index = ky_worker_find(&convert->workers, runtime_key, identity), runtime;
+	uint32_t index = worker_of_launch(convert, task, runtime_key, identity), runtime;
 	struct ky_drain_worker *worker;
 
-	if (index == KY_NONE32) {
-		rank(convert, runtime_key);
-		index = ky_worker_find(&convert->workers, runtime_key, identity);
-	}
 	forget_launch(convert, runtime_key, identity, task);
-	if (index == KY_NONE32) {
-		/* Its launch was not noted (too many at once): ranked by first sight. */
-		index = ky_worker_add(&convert->workers, runtime_key, identity, task ? task : 1);
-		if (index == KY_NONE32)
-			return;
-		runtime = ky_runtime_take(&convert->common->runtimes, runtime_key);
-		worker = &convert->workers.list[index];
-		worker->runtime = runtime;
-		if (runtime != KY_NONE32) {
-			worker->index = convert->common->runtimes.list[runtime].next_index++;
-			convert->common->runtimes.list[runtime].live_workers++;
-		}
-	}
-	if (thread->worker != KY_NONE32 && thread->is_launched)
+	if (index == KY_NONE32)
+		return;
+	if (thread->worker != index && thread->worker != KY_NONE32 && thread->is_launched)
 		ky_convert_worker_end(convert, thread, ns); /* its end was lost */
 	worker = &convert->workers.list[index];
-	worker->live_threads++;
+	if (thread->worker != index || !thread->is_launched)
+		worker->live_threads++;
+	thread->worker = index;
 	thread->is_launched = true;
+	if (worker->has_begun)
+		return;
+	worker->has_begun = true;
+	worker->losses = losses_so_far(convert);
+	serve(convert, thread, index, ns);
 	runtime = worker->runtime;
-	if (worker->has_begun && worker->owner && worker->owner != thread) {
-		move_worker(convert, thread, index, ns);
-	} else {
-		worker->has_begun = true;
-		serve(convert, thread, index, ns);
-	}
 	if (runtime != KY_NONE32 && !convert->common->runtimes.list[runtime].is_announced)
 		ky_convert_runtime(convert, runtime, ns);
 	ky_convert_worker(convert, index, ns);
@@ -238,26 +329,29 @@ void ky_convert_worker_known(struct ky_convert *convert, struct ky_dthread *thre
 		worker += thread->worker;
 		if (worker->runtime_key == runtime_key && worker->identity == identity)
 			return;
+		if (!identity)
+			ky_convert_worker_end(convert, thread, ns);
 	}
+	if (!identity)
+		return;
 	ky_convert_worker_begin(convert, thread, task, runtime_key, identity, ns);
 }
 
-static struct ky_dthread *other_server(const struct ky_convert *convert, uint32_t index,
-				       const struct ky_dthread *than)
+static bool has_other_launch(const struct ky_convert *convert, uint32_t index,
+			     const struct ky_dthread *than)
 {
 	for (uint32_t i = 0; i < convert->common->threads.count; i++) {
-		struct ky_dthread *thread = convert->common->threads.list[i];
+		const struct ky_dthread *thread = convert->common->threads.list[i];
 
 		if (thread != than && thread->worker == index && !thread->is_done)
-			return thread;
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 void ky_convert_worker_end(struct ky_convert *convert, struct ky_dthread *thread, uint64_t ns)
 {
 	uint32_t index = thread->worker;
-	struct ky_dthread *heir;
 	struct ky_drain_worker *worker;
 
 	if (index == KY_NONE32)
@@ -267,14 +361,13 @@ void ky_convert_worker_end(struct ky_convert *convert, struct ky_dthread *thread
 	if (thread->is_launched && worker->live_threads)
 		worker->live_threads--;
 	thread->is_launched = false;
-	heir = worker->live_threads ? other_server(convert, index, thread) : NULL;
-	if (heir) {
-		if (worker->owner == thread) /* it took the worker and found nothing to do */
-			serve(convert, heir, index, ns);
-		return;
-	}
-	if (worker->owner == thread)
+	if (worker->owner == thread) {
 		worker->is_open = false;
+		worker->owner = NULL;
+	}
+	/* The next of the others that polls or parks has it. */
+	if (worker->live_threads && has_other_launch(convert, index, thread))
+		return;
 	worker->cpu_ns = ky_worker_cpu(worker, ns);
 	worker->active_since_ns = UINT64_MAX;
 	worker->owner = NULL;
@@ -300,6 +393,19 @@ void ky_convert_thread_runtime(struct ky_convert *convert, struct ky_dthread *th
 		thread->runtime_key = key;
 }
 
+/* A thread without a launch polls for a runtime that launches its workers, or for one that is not
+ * known. */
+static bool is_launch_lost(const struct ky_convert *convert, uint64_t runtime_key)
+{
+	for (uint32_t i = convert->workers.count; i-- > 0;) {
+		const struct ky_drain_worker *worker = &convert->workers.list[i];
+
+		if (worker->launch && (!runtime_key || worker->runtime_key == runtime_key))
+			return losses_so_far(convert) != 0;
+	}
+	return false;
+}
+
 /* A current-thread runtime is one worker, the thread that drives it, also when it outlives what
  * drove it; any other runtime that polls here without a launch gets one worker per
  * thread. */
@@ -308,7 +414,8 @@ static uint32_t own_worker(struct ky_convert *convert, struct ky_dthread *thread
 	uint32_t runtime = KY_NONE32, index;
 	bool is_single = false;
 
-	if (is_local_set(convert, thread->runtime_key))
+	if (is_local_set(convert, thread->runtime_key) ||
+	    is_launch_lost(convert, thread->runtime_key))
 		return KY_NONE32;
 	if (thread->runtime_key) {
 		runtime = ky_runtime_take(&convert->common->runtimes, thread->runtime_key);
@@ -333,8 +440,17 @@ static uint32_t own_worker(struct ky_convert *convert, struct ky_dthread *thread
 	return index;
 }
 
+/* Another thread served the worker after that moment. */
+static bool is_served_since(const struct ky_drain_worker *worker, uint64_t since_ns)
+{
+	const struct ky_dthread *owner = worker->owner;
+
+	return owner && (owner->boundary_ns > since_ns ||
+			 (owner->depth && owner->stack[0].start_ns > since_ns));
+}
+
 bool ky_convert_worker_take_other(struct ky_convert *convert, struct ky_dthread *thread,
-				  uint64_t ns)
+				  uint64_t since_ns, uint64_t ns)
 {
 	uint32_t index = thread->worker, runtime;
 	struct ky_drain_worker *worker;
@@ -346,11 +462,10 @@ bool ky_convert_worker_take_other(struct ky_convert *convert, struct ky_dthread 
 		worker = &convert->workers.list[index];
 		if (worker->owner == thread)
 			return !worker->is_open || thread->depth > 0;
-		if (worker->is_open || worker->is_ended)
+		if (worker->is_ended || (worker->is_open && !thread->is_launched) ||
+		    is_served_since(worker, since_ns))
 			return false;
-		/* Back from block_in_place before the other thread did anything. */
-		move_worker(convert, thread, index, ns);
-		ky_convert_worker(convert, index, ns);
+		take_over(convert, thread, index, ns);
 		return true;
 	}
 	index = own_worker(convert, thread);

@@ -162,15 +162,27 @@ uint64_t ky_worker_settle_ticks(const struct ky_worker_table *workers,
 	return hold;
 }
 
-uint32_t ky_worker_find(const struct ky_worker_table *workers, uint64_t runtime_key,
-			uint64_t identity)
+static uint32_t find_launched(const struct ky_worker_table *workers, uint64_t runtime_key,
+			      uint64_t identity, bool is_ended)
 {
 	for (uint32_t i = workers->count; i-- > 0;) {
 		const struct ky_drain_worker *worker = &workers->list[i];
 
 		if (worker->runtime_key == runtime_key && worker->identity == identity &&
-		    worker->launch && !worker->is_ended)
+		    worker->launch && worker->is_ended == is_ended)
 			return i;
 	}
 	return KY_NONE32;
+}
+
+uint32_t ky_worker_find(const struct ky_worker_table *workers, uint64_t runtime_key,
+			uint64_t identity)
+{
+	return find_launched(workers, runtime_key, identity, false);
+}
+
+uint32_t ky_worker_find_ended(const struct ky_worker_table *workers, uint64_t runtime_key,
+			      uint64_t identity)
+{
+	return find_launched(workers, runtime_key, identity, true);
 }

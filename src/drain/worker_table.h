@@ -41,6 +41,7 @@ struct ky_drain_worker {
 	struct ky_dthread *owner;
 	uint32_t tid;
 	uint32_t live_threads; /* between WORKER_BEGIN and WORKER_END */
+	uint64_t losses;       /* gaps and drops so far, at its first launch */
 	uint64_t runtime_key, identity, launch;
 	uint64_t cpu_ns, active_since_ns; /* UINT64_MAX: it has ended */
 	/* of the current chunk, when chunk_serial is that chunk's */
@@ -85,6 +86,9 @@ uint32_t ky_worker_add(struct ky_worker_table *workers, uint64_t runtime_key, ui
 /* The worker of a launch that has not ended, KY_NONE32. */
 uint32_t ky_worker_find(const struct ky_worker_table *workers, uint64_t runtime_key,
 			uint64_t identity);
+/* The last one of a launch that has ended, KY_NONE32. */
+uint32_t ky_worker_find_ended(const struct ky_worker_table *workers, uint64_t runtime_key,
+			      uint64_t identity);
 /* The stamp that workers of a new runtime hold the merge at; UINT64_MAX: none. now_ticks: of the
  * step. */
 uint64_t ky_worker_settle_ticks(const struct ky_worker_table *workers,

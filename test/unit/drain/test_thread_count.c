@@ -89,6 +89,35 @@ static void thread_count__late_wake_causes_an_earlier_reading(void **state)
 	case_close(&c);
 }
 
+/* The thread that blocks in place has no worker then; a reading of it is not the worker's. */
+static void thread_count__names_the_worker_of_the_thread_that_has_it(void **state)
+{
+	static struct drain_case c;
+	struct test_writer w, other;
+	struct kernel kernel;
+	uint32_t seen[2] = {0};
+
+	(void)state;
+	begin(&c, &w, &kernel);
+	test_poll(&w, T0 + 3 * MS, 8, 0);
+	test_writer_open(&other, &c.ring, 502, T0 + 4 * MS);
+	test_worker(&other, T0 + 4 * MS, 11, 0x7000, 0x100);
+	test_poll(&other, T0 + 5 * MS, 9, 0);
+	test_poll_end(&other, T0 + 6 * MS, 0);
+	for (uint64_t ms = 100; ms <= 2500; ms += 100)
+		case_step(&c, T0 + ms * MS);
+	case_finish(&c, T0 + 3 * SECOND);
+	for (size_t i = 0; i < COUNT(&c, THREAD_CPU); i++) {
+		const struct test_event *event = EVENT(&c, THREAD_CPU, i);
+		bool is_blocked = NUMBER(event, THREAD_CPU, tid) == 501;
+
+		seen[is_blocked]++;
+		assert_int_equal(NUMBER(event, THREAD_CPU, worker_id), is_blocked ? 255 : 0);
+	}
+	assert_true(seen[0] > 1 && seen[1] > 1);
+	case_close(&c);
+}
+
 static void thread_count__unreadable_thread_is_not_written(void **state)
 {
 	static struct drain_case c;
@@ -112,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(thread_count__worker_is_read_once_a_second),
 		cmocka_unit_test(thread_count__late_wake_causes_an_earlier_reading),
+		cmocka_unit_test(thread_count__names_the_worker_of_the_thread_that_has_it),
 		cmocka_unit_test(thread_count__unreadable_thread_is_not_written),
 	};
 

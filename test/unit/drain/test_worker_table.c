@@ -113,6 +113,225 @@ static void drain__worker_goes_back_when_the_helper_found_nothing(void **state)
 	case_close(&c);
 }
 
+/* A launch that finds no worker to take ends at once. */
+static void launch_in_vain(struct test_writer *w, uint64_t ns, uint64_t task)
+{
+	test_worker(w, ns, task, RT, 0x100);
+	test_emit(w, ns + MS / 10, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+}
+
+static void check_move(struct drain_case *c, size_t at, uint64_t ns, uint32_t from, uint32_t to)
+{
+	const struct test_event *move = EVENT(c, BLOCK_IN_PLACE, at);
+
+	assert_non_null(move);
+	assert_in_range(move->ns, ns - 1000, ns + 1000);
+	assert_int_equal(NUMBER(move, BLOCK_IN_PLACE, worker_id), 0);
+	assert_int_equal(NUMBER(move, BLOCK_IN_PLACE, from_tid), from);
+	assert_int_equal(NUMBER(move, BLOCK_IN_PLACE, to_tid), to);
+}
+
+static void drain__worker_moves_to_the_thread_that_polls_or_parks(void **state)
+{
+	struct test_writer a, b, d;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_writer_open(&d, &c.ring, 503, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_poll(&a, T0 + MS, 50, 0);
+	launch_in_vain(&b, T0 + 2 * MS, 60);
+	test_poll_end(&a, T0 + 3 * MS, 0);
+	test_poll(&a, T0 + 4 * MS, 50, 0);
+	test_worker(&b, T0 + 5 * MS, 61, RT, 0x100);
+	test_emit(&b, T0 + 7 * MS, KYMO_RECORD_PARK, 1, 0, 0, 0, 0);
+	test_emit(&b, T0 + 8 * MS, KYMO_RECORD_UNPARK, 0, 0, 0, 0, 0);
+	test_poll_end(&a, T0 + 9 * MS, 0);
+	test_emit(&a, T0 + 10 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	test_poll(&b, T0 + 11 * MS, 51, 0);
+	/* The next launch runs on the first thread again, a later one is in vain. */
+	test_worker(&a, T0 + 12 * MS, 62, RT, 0x100);
+	test_poll(&a, T0 + 13 * MS, 52, 0);
+	launch_in_vain(&d, T0 + 14 * MS, 63);
+	test_poll_end(&b, T0 + 15 * MS, 0);
+	test_emit(&b, T0 + 16 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	test_poll_end(&a, T0 + 17 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 2);
+	check_move(&c, 0, T0 + 7 * MS, 501, 502);
+	check_move(&c, 1, T0 + 13 * MS, 502, 501);
+	assert_int_equal(COUNT(&c, POLL_START), 4);
+	assert_int_equal(COUNT(&c, POLL_END), 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(NUMBER(EVENT(&c, POLL_START, i), POLL_START, worker_id), 0);
+	assert_int_equal(COUNT(&c, NESTED_POLL_START), 2);
+	case_close(&c);
+}
+
+/* The thread that had it ends before the other has done anything. */
+static void drain__worker_without_a_thread_moves_with_the_next_poll(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_poll(&a, T0 + MS, 50, 0);
+	test_worker(&b, T0 + 2 * MS, 60, RT, 0x100);
+	test_poll_end(&a, T0 + 3 * MS, 0);
+	test_emit(&a, T0 + 4 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	test_poll(&b, T0 + 5 * MS, 51, 0);
+	test_poll_end(&b, T0 + 6 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 1);
+	check_move(&c, 0, T0 + 5 * MS, 501, 502);
+	assert_int_equal(COUNT(&c, NESTED_POLL_START), 0);
+	case_close(&c);
+}
+
+static bool has_ended(struct drain_case *c)
+{
+	return NUMBER(EVENT(c, WORKER, COUNT(c, WORKER) - 1), WORKER, has_ended) != 0;
+}
+
+/* Records from here to the next claim are overwritten before the drain comes. */
+static void lose_records(struct drain_case *c, struct test_writer *w, uint64_t ns)
+{
+	for (uint32_t i = atomic_load(&c->ring.header->usable_count); i-- > 0;)
+		test_writer_claim(w, ns);
+}
+
+static void drain__end_of_a_thread_is_no_end_of_a_worker_launched_again(void **state)
+{
+	struct test_writer a, b, other;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 8);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&other, &c.ring, 600, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_worker(&other, T0, 11, RT, 0x200);
+	test_poll(&a, T0 + MS, 50, 0);
+	/* Of the thread that took the worker then nothing is known. */
+	test_poll_end(&a, T0 + 3 * MS, 0);
+	test_emit(&a, T0 + 4 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	test_writer_open(&b, &c.ring, 503, T0 + 5 * MS);
+	test_worker(&b, T0 + 5 * MS, 61, RT, 0x100);
+	test_poll(&b, T0 + 6 * MS, 51, 0);
+	test_poll_end(&b, T0 + 7 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	for (size_t i = 0; i < COUNT(&c, WORKER); i++)
+		assert_true(NUMBER(EVENT(&c, WORKER, i), WORKER, worker_id) < 2);
+	assert_int_equal(COUNT(&c, RUNTIME), 1);
+	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 1);
+	check_move(&c, 0, T0 + 6 * MS, 501, 503);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 1), POLL_START, worker_id), 0);
+	assert_false(has_ended(&c));
+	case_close(&c);
+}
+
+/* The only worker of its runtime, so that the runtime seems to have ended with it. */
+static void drain__worker_whose_launch_was_lost_continues(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 4);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_poll(&a, T0 + MS, 50, 0);
+	case_step(&c, T0 + 2 * MS);
+	test_writer_open(&b, &c.ring, 502, T0 + 2 * MS);
+	test_worker(&b, T0 + 2 * MS, 60, RT, 0x100);
+	lose_records(&c, &b, T0 + 5 * MS);
+	test_poll_end(&a, T0 + 3 * MS, 0);
+	test_emit(&a, T0 + 4 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	test_poll(&b, T0 + 6 * MS, 51, 0);
+	test_poll_end(&b, T0 + 7 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_true(COUNT(&c, LOSS) > 0);
+	for (size_t i = 0; i < COUNT(&c, WORKER); i++)
+		assert_int_equal(NUMBER(EVENT(&c, WORKER, i), WORKER, worker_id), 0);
+	assert_int_equal(COUNT(&c, RUNTIME), 1);
+	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 1);
+	check_move(&c, 0, T0 + 6 * MS, 501, 502);
+	assert_false(has_ended(&c));
+	case_close(&c);
+}
+
+/* Its end is in the gap; what the thread does next is none of the worker. */
+static void drain__thread_whose_end_was_lost_takes_no_worker_back(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 4);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_poll(&a, T0 + MS, 50, 0);
+	test_worker(&b, T0 + 2 * MS, 60, RT, 0x100);
+	test_poll(&b, T0 + 3 * MS, 51, 0);
+	test_poll_end(&b, T0 + 4 * MS, 0);
+	case_step(&c, T0 + 5 * MS);
+	test_poll_end(&a, T0 + 6 * MS, 0);
+	test_emit(&a, T0 + 6 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	memset(a.worker, 0, sizeof(a.worker));
+	lose_records(&c, &a, T0 + 7 * MS);
+	test_emit(&a, T0 + 8 * MS, KYMO_RECORD_PARK, 1, 0, 0, 0, 0);
+	test_emit(&b, T0 + 9 * MS, KYMO_RECORD_PARK, 1, 0, 0, 0, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 1);
+	assert_int_equal(COUNT(&c, WORKER_PARK), 1);
+	assert_int_equal(NUMBER(EVENT(&c, WORKER_PARK, 0), WORKER_PARK, tid), 502);
+	case_close(&c);
+}
+
+/* A blocked poll that is carried over a gap does not take the worker from who has it. */
+static void drain__carried_poll_that_is_older_takes_no_worker(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 4);
+	case_start(&c);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_worker(&b, T0, 10, RT, 0x100);
+	test_emit(&b, T0 + MS / 10, KYMO_RECORD_UNPARK, 0, 0, 0, 0, 0);
+	case_step(&c, T0 + MS / 2);
+	test_writer_open(&a, &c.ring, 501, T0 + MS);
+	test_worker(&a, T0 + MS, 11, RT, 0x100);
+	test_poll(&a, T0 + 2 * MS, 50, 0);
+	lose_records(&c, &a, T0 + 5 * MS);
+	test_poll(&b, T0 + 3 * MS, 51, 0);
+	test_poll_end(&b, T0 + 4 * MS, 0);
+	test_poll(&b, T0 + 6 * MS, 52, 0);
+	test_poll_end(&a, T0 + 7 * MS, 0);
+	test_poll_end(&b, T0 + 8 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 0);
+	assert_int_equal(COUNT(&c, POLL_START), 2);
+	assert_int_equal(COUNT(&c, POLL_END), 2);
+	assert_int_equal(COUNT(&c, NESTED_POLL_START), 1);
+	assert_int_equal(NUMBER(EVENT(&c, NESTED_POLL_START, 0), NESTED_POLL_START, tid), 501);
+	case_close(&c);
+}
+
 static void drain__a_reused_runtime_key_is_a_new_runtime(void **state)
 {
 	struct test_writer a, b;
@@ -194,6 +413,30 @@ static void drain__worker_ids_leave_out_254_and_255(void **state)
 static void runtime_of(struct test_writer *w, uint64_t ns, uint64_t key)
 {
 	test_emit(w, ns, KYMO_RECORD_RUNTIME, 0, 1, key, 0, 0);
+}
+
+/* Its launch was dropped, so nothing says which worker it serves: it is none of its own. */
+static void drain__thread_whose_launch_was_dropped_makes_no_worker(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 8);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	atomic_store(&c.ring.header->dropped_no_slot_count, 3);
+	test_writer_open(&b, &c.ring, 502, T0 + MS);
+	test_poll(&b, T0 + 2 * MS, 51, 0);
+	test_poll_end(&b, T0 + 3 * MS, 0);
+	runtime_of(&b, T0 + 4 * MS, RT);
+	test_poll(&b, T0 + 5 * MS, 52, 0);
+	test_poll_end(&b, T0 + 6 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, WORKER), 1);
+	assert_int_equal(COUNT(&c, NESTED_POLL_START), 2);
+	case_close(&c);
 }
 
 static void drain__local_sets_make_no_worker(void **state)
@@ -309,8 +552,15 @@ int main(void)
 		cmocka_unit_test(drain__worker_index_is_the_rank_of_the_launch_task),
 		cmocka_unit_test(drain__second_thread_of_an_identity_is_block_in_place),
 		cmocka_unit_test(drain__worker_goes_back_when_the_helper_found_nothing),
+		cmocka_unit_test(drain__worker_moves_to_the_thread_that_polls_or_parks),
+		cmocka_unit_test(drain__worker_without_a_thread_moves_with_the_next_poll),
+		cmocka_unit_test(drain__end_of_a_thread_is_no_end_of_a_worker_launched_again),
+		cmocka_unit_test(drain__worker_whose_launch_was_lost_continues),
+		cmocka_unit_test(drain__thread_whose_end_was_lost_takes_no_worker_back),
+		cmocka_unit_test(drain__carried_poll_that_is_older_takes_no_worker),
 		cmocka_unit_test(drain__a_reused_runtime_key_is_a_new_runtime),
 		cmocka_unit_test(drain__threads_that_only_poll_get_a_worker_of_their_own),
+		cmocka_unit_test(drain__thread_whose_launch_was_dropped_makes_no_worker),
 		cmocka_unit_test(drain__local_sets_make_no_worker),
 		cmocka_unit_test(drain__worker_of_a_blocking_run_ends_with_it),
 		cmocka_unit_test(drain__continued_worker_was_not_awake_meanwhile),
