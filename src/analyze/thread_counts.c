@@ -41,10 +41,13 @@ static struct ky_thread_count *count_of(struct counts_making *making, uint64_t w
 	return &making->counts[at];
 }
 
+#define NO_WORKER 255u
+
 /* Backwards: another thread under the same number, or nonsense. */
 static bool goes_on(const struct ky_trace_thread_cpu *a, const struct ky_trace_thread_cpu *b)
 {
-	return a->worker_id == b->worker_id && a->time_ns < b->time_ns && a->cpu_ns <= b->cpu_ns &&
+	return a->worker_id == b->worker_id && a->worker_id != NO_WORKER &&
+	       a->time_ns < b->time_ns && a->cpu_ns <= b->cpu_ns &&
 	       a->run_delay_ns <= b->run_delay_ns;
 }
 
@@ -55,6 +58,10 @@ static void add(struct counts_making *making, const struct ky_trace_thread_cpu *
 	uint64_t span = b->time_ns - a->time_ns;
 	uint64_t cpu = b->cpu_ns - a->cpu_ns, delay = b->run_delay_ns - a->run_delay_ns;
 
+	/* Two threads under one worker: one blocks in place, and the other serves it. */
+	if (a->time_ns < count->counted_to_ns)
+		return;
+	count->counted_to_ns = b->time_ns;
 	count->reading_count++;
 	count->span_ns += span;
 	count->cpu_ns += cpu;

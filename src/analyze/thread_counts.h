@@ -9,14 +9,15 @@
 #include <read/trace.h>
 
 struct ky_thread_count {
-	uint64_t worker_id;
-	uint64_t span_ns; /* between readings of a thread that served this worker */
+	uint64_t worker_id; /* readings of no worker (255) are not counted */
+	uint64_t span_ns;   /* between readings of a thread that served this worker */
 	uint64_t cpu_ns, run_delay_ns;
 	uint64_t blocked_ns;             /* the rest: in parks, and in calls that wait */
 	uint64_t voluntary, involuntary; /* switches */
 	uint64_t apart_max_ns;           /* of readings: how fine this is */
 	uint64_t reading_count;
-	bool has_switches; /* at every reading */
+	uint64_t counted_to_ns; /* of intervals that overlap the first one counts */
+	bool has_switches;      /* at every reading */
 };
 
 /* Events in [from, to); to 0: no end. By worker id; ky_free() frees it. Returns 0, -ENOMEM. */

@@ -78,10 +78,31 @@ static void counts__do_not_join_threads_or_workers(void **state)
 	assert_int_equal(make(readings, 0, 0, 0, &counts), 0);
 }
 
+static void counts__no_moment_of_a_worker_twice(void **state)
+{
+	struct ky_trace_thread_cpu readings[] = {
+		reading(0, 10, 0, 0, 0),      reading(0, 11, 0, 0, 0),
+		reading(1, 11, 0, 700, 100),  reading(2, 10, 0, 900, 0),
+		reading(2, 11, 0, 1400, 200), reading(3, 10, 255, 1000, 0),
+		reading(4, 10, 255, 1100, 0),
+	};
+	struct ky_thread_count *counts;
+
+	(void)state;
+	assert_int_equal(make(readings, 7, 0, 0, &counts), 1);
+	assert_int_equal(counts[0].worker_id, 0);
+	assert_true(counts[0].span_ns == 2 * SECOND);
+	assert_int_equal(counts[0].cpu_ns, 1400000000);
+	assert_int_equal(counts[0].run_delay_ns, 200000000);
+	assert_int_equal(counts[0].reading_count, 2);
+	ky_free(counts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts__divide_the_time_between_readings),
+		cmocka_unit_test(counts__no_moment_of_a_worker_twice),
 		cmocka_unit_test(counts__do_not_join_threads_or_workers),
 	};
 
