@@ -7,6 +7,7 @@
 #include <base/alloc.h>
 #include <base/bytes.h>
 #include <errno.h>
+#include <read/handovers.h>
 #include <read/sort.h>
 #include <read/stops.h>
 #include <string.h>
@@ -180,6 +181,11 @@ static void add_poll(struct report_making *making, struct ky_worker_use *use,
 	uint64_t poll_ns = ky_worst_poll_ns(worst);
 	struct ky_task_group *group = group_of(making, making->trace->tasks[poll->task].name);
 
+	if (ky_trace_is_handed_over(making->trace, poll)) {
+		if (!(poll->flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP)))
+			ky_length_add(&report->handed_over, poll_ns);
+		return;
+	}
 	group->poll_count++;
 	use->poll_count++;
 	add_delay(making, group, worst);
@@ -673,6 +679,7 @@ static void list_hangs(struct report_making *making)
 		ky_worst_find_stops(trace, &worst);
 		if (worst.poll.start_ns < report->from_ns || worst.poll.start_ns >= report->to_ns ||
 		    worst.poll.flags & (KY_POLL_GAP | KY_POLL_END_UNPROVEN) ||
+		    ky_trace_is_handed_over(trace, &worst.poll) ||
 		    report->worst_poll_count < making->worst_max ||
 		    is_listed(report, &trace->open_polls[i]))
 			continue;

@@ -84,6 +84,16 @@ struct ky_blocking_group {
 	bool is_runtimes; /* a worker's whole life: last */
 };
 
+struct ky_length_sums {
+	uint64_t count, total_ns, max_ns;
+};
+static inline void ky_length_add(struct ky_length_sums *sums, uint64_t ns)
+{
+	sums->count++;
+	sums->total_ns += ns;
+	sums->max_ns = ns > sums->max_ns ? ns : sums->max_ns;
+}
+
 struct ky_report {
 	uint64_t from_ns, to_ns;
 	/* An orderly end of the runtime began then; 0: none in the range. Which tasks live, and
@@ -103,6 +113,8 @@ struct ky_report {
 	struct ky_blocking_group *blocking_groups;
 	uint32_t blocking_group_count;
 	uint64_t polls_open, polls_end_unproven, polls_with_gap;
+	/* Of polls, what another thread served the worker in: in no other figure. */
+	struct ky_length_sums handed_over;
 	uint64_t delays_no_wake, delays_withheld;
 	/* Of the figures above: what is not in the trace one by one, so not in the worst lists. */
 	uint64_t polls_counted, delays_counted, blocking_counted, wakes_counted, parks_counted;

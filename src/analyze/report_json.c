@@ -15,6 +15,7 @@
 #include <analyze/wake_cause.h>
 #include <base/alloc.h>
 #include <errno.h>
+#include <read/handovers.h>
 #include <base/text.h>
 #include <string.h>
 
@@ -470,6 +471,16 @@ static void wakes(struct ky_buf *out, const struct ky_trace *trace, const struct
 	ky_wake_causes_release(&causes);
 }
 
+/* Its worker went to another thread when it ended there. */
+static void handed_over(struct ky_buf *out, const struct ky_trace *trace,
+			const struct ky_poll *poll)
+{
+	const struct ky_trace_handover *handover = ky_trace_handover(trace, poll);
+
+	ky_json_number_or_null(out, "handed_over_to", handover != NULL,
+			       handover ? handover->to_tid : 0);
+}
+
 static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *name,
 		  const struct ky_worst *list, uint32_t count, const struct ky_code_stacks *code)
 {
@@ -504,6 +515,8 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *
 		ky_json_flag(out, "open", (poll->flags & KY_POLL_OPEN) != 0);
 		ky_json_flag(out, "at_exit", (poll->flags & KY_POLL_AT_EXIT) != 0);
 		ky_json_flag(out, "nested", (poll->flags & KY_POLL_NESTED) != 0);
+		if (trace->handover_count)
+			handed_over(out, trace, poll);
 		ky_json_flag(out, "ended_by_park", (poll->flags & KY_POLL_ENDED_BY_PARK) != 0);
 		ky_poll_parts_json(out, trace, poll);
 		ky_text(out, "}");
@@ -676,6 +689,13 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	quantiles(out, "polls", &report->polls);
 	ky_json_number(out, "polls_open", report->polls_open);
 	ky_json_number(out, "polls_end_unproven", report->polls_end_unproven);
+	if (report->handed_over.count) {
+		ky_json_open(out, "polls_handed_over", "{");
+		ky_json_number(out, "count", report->handed_over.count);
+		ky_json_number(out, "total_ns", report->handed_over.total_ns);
+		ky_json_number(out, "max_ns", report->handed_over.max_ns);
+		ky_json_close(out, "}");
+	}
 	ky_json_number(out, "polls_with_gap", report->polls_with_gap);
 	quantiles(out, "delays", &report->delays);
 	ky_json_number(out, "delays_no_wake", report->delays_no_wake);

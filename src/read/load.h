@@ -123,6 +123,12 @@ bool ky_load_damage(struct ky_load *load, uint64_t to_ns);
 /* What lies between two traces of one process. */
 bool ky_load_unrecorded(struct ky_load *load);
 
+/* handovers.c. Ends of polls are noted once the list is sorted: of the rest of one that was handed
+ * over then. */
+bool ky_load_handover(struct ky_load *load, const struct ky_trace_handover *handover);
+void ky_handovers_sort(struct ky_trace *trace);
+void ky_handovers_end(struct ky_trace *trace, uint32_t tid, uint64_t start_ns, uint64_t end_ns);
+
 /* A wake with an origin; stack: who issued it, in its field of this frame. */
 bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake,
 		  const struct ky_frame *frame, uint32_t field);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <errno.h>
 #include <read/borders.h>
+#include <read/handovers.h>
 #include <read/load.h>
 #include <read/symbol_table.h>
 #include <string.h>
@@ -259,10 +260,16 @@ static bool load_nested_end(struct ky_load *load, const struct ky_frame *frame)
 
 static bool load_block_in_place(struct ky_load *load, const struct ky_frame *frame)
 {
-	uint64_t id = ky_frame_number(frame, KY_F_BLOCK_IN_PLACE_worker_id, KY_ID_UNKNOWN);
+	struct ky_trace_handover handover = {
+		.time_ns = frame->timestamp_ns,
+		.worker_id = ky_frame_number(frame, KY_F_BLOCK_IN_PLACE_worker_id, KY_ID_UNKNOWN),
+		.from_tid = (uint32_t)number(frame, KY_F_BLOCK_IN_PLACE_from_tid),
+		.to_tid = (uint32_t)number(frame, KY_F_BLOCK_IN_PLACE_to_tid),
+	};
 
-	return ky_load_edge(load, ky_load_lane(load, id), frame->timestamp_ns, KY_EDGE_MOVE,
-			    (uint32_t)number(frame, KY_F_BLOCK_IN_PLACE_to_tid), 0);
+	return ky_load_handover(load, &handover) &&
+	       ky_load_edge(load, ky_load_lane(load, handover.worker_id), handover.time_ns,
+			    KY_EDGE_MOVE, handover.to_tid, 0);
 }
 
 static bool load_blocking_start(struct ky_load *load, const struct ky_frame *frame)

@@ -101,6 +101,8 @@ static inline bool add_poll(struct pairing *pairing, const struct open_poll *ope
 		*extra = (uint32_t)open->delay_ns;
 	else if (open->delay_ns != UINT64_MAX)
 		*extra = KY_DELAY_LONG - 1; /* 4.29 s and more: what the writer claims, cut */
+	if (pairing->worker->is_thread_lane && pairing->trace->handover_count)
+		ky_handovers_end(pairing->trace, pairing->worker->tid, open->start_ns, end_ns);
 	pairing->worker->unknown_count += (flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP)) != 0;
 	if (flags & KY_POLL_END_UNPROVEN) {
 		pairing->worker->end_unproven_count++;
@@ -502,6 +504,7 @@ int ky_pair(struct ky_trace *trace)
 	/* The last look at what was open: a poll that hangs has no event after its start. */
 	if (trace->private->open_ns > trace->run_last_ns)
 		trace->run_last_ns = trace->private->open_ns;
+	ky_handovers_sort(trace);
 	for (i = 0; i < trace->worker_count; i++) {
 		result = pair_lane(trace, i);
 		if (result < 0)

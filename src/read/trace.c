@@ -411,6 +411,7 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->stops, 0);
 	ky_pages_free(pages, trace->throttles, 0);
 	ky_pages_free(pages, trace->root_polls, 0);
+	ky_pages_free(pages, trace->handovers, 0);
 	ky_pages_free(pages, trace->resources, 0);
 	ky_pages_free(pages, trace->crashes, 0);
 	ky_pages_free(pages, trace->spans, 0);

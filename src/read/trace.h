@@ -24,7 +24,8 @@
 #define KY_MEMORY_BYTES_MAX_DEFAULT (UINT64_C(3) << 30)
 
 struct ky_symbol_table;
-struct ky_trace_state; /* read/stops.h, and the next two */
+struct ky_trace_handover; /* read/handovers.h */
+struct ky_trace_state;    /* read/stops.h, and the next two */
 struct ky_trace_stop;
 struct ky_trace_throttle;
 
@@ -423,6 +424,8 @@ struct ky_trace {
 	uint32_t thread_use_count, thread_use_capacity;
 	struct ky_trace_poll_cost *poll_costs; /* by start */
 	uint32_t poll_cost_count, poll_cost_capacity;
+	struct ky_trace_handover *handovers; /* by the thread that had the worker, then time */
+	uint32_t handover_count, handover_capacity;
 	struct ky_trace_root_poll *root_polls; /* by end */
 	uint32_t root_poll_count, root_poll_capacity;
 	struct ky_trace_resource *resources; /* by time */

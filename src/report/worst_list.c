@@ -4,6 +4,7 @@
 #include <analyze/poll_parts.h>
 #include <analyze/wait_ahead.h>
 #include <inttypes.h>
+#include <read/handovers.h>
 #include <report/wake_text.h>
 #include <stdio.h>
 
@@ -20,6 +21,13 @@ static const char *poll_remark(const struct ky_poll *poll)
 	return poll->flags & KY_POLL_NESTED ? "nested" : "";
 }
 
+/* Nothing stands behind it that other polls have, too. */
+static bool is_plain(const struct ky_trace *trace, const struct ky_worst *worst)
+{
+	return !*poll_remark(&worst->poll) && !worst->stopped_ns &&
+	       !ky_trace_handover(trace, &worst->poll);
+}
+
 /* A list that is full may have left some out, unless it ends below what is asked for. */
 static const char *at_least(uint32_t listed, uint64_t least_ns, uint64_t asked_ns)
 {
@@ -34,12 +42,12 @@ static uint32_t fold_polls(const struct ky_report *report, const struct ky_trace
 	const struct ky_poll *worst = &report->worst_polls[at].poll;
 	uint32_t i, count = 0;
 
-	if (*poll_remark(worst) || report->worst_polls[at].stopped_ns)
+	if (!is_plain(trace, &report->worst_polls[at]))
 		return 0;
 	for (i = at + 1; i < report->worst_poll_count; i++) {
 		const struct ky_poll *poll = &report->worst_polls[i].poll;
 
-		if (*poll_remark(poll) || report->worst_polls[i].stopped_ns ||
+		if (!is_plain(trace, &report->worst_polls[i]) ||
 		    ky_report_poll_name(trace, poll) != ky_report_poll_name(trace, worst))
 			continue;
 		is_reported[i] = true;
@@ -103,12 +111,19 @@ static void remark_cell(struct ky_table *table, const struct ky_report_view *vie
 	const char *more = at_least(report->worst_poll_count, worst_polls_least(report),
 				    ky_worst_poll_ns(worst) / 2);
 	char count[KY_OUT_CELL_BYTES], unsure[KY_OUT_CELL_BYTES];
+	const struct ky_trace_handover *handover = ky_trace_handover(view->trace, poll);
 	const char *remark = poll_remark(poll);
+	char moved[128], after[KY_OUT_CELL_BYTES];
 	struct ky_poll_parts parts;
 	bool is_unsure = ky_poll_parts(view->trace, poll, &parts) && parts.unsure_ns;
 
 	if (is_unsure)
 		(void)ky_out_duration(unsure, parts.unsure_ns);
+	if (handover) {
+		(void)snprintf(moved, sizeof(moved), "its worker went to tid %u at +%s",
+			       handover->to_tid, ky_out_duration(after, poll->duration_ns));
+		remark = moved;
+	}
 	if (worst->stopped_ns)
 		stopped_cell(table, worst->stopped_ns, remark);
 	else if (is_unsure && alike)
@@ -129,6 +144,7 @@ void ky_worst_polls(const struct ky_report_view *view)
 	const struct ky_report *report = view->report;
 	bool is_reported[KY_REPORT_WORST_MAX] = {false};
 	struct ky_table table;
+	char length[KY_OUT_CELL_BYTES], count[KY_OUT_CELL_BYTES];
 	uint32_t shown = 0, alike;
 
 	if (!report->worst_poll_count)
@@ -159,6 +175,12 @@ void ky_worst_polls(const struct ky_report_view *view)
 		remark_cell(&table, view, &report->worst_polls[i], alike);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);
+	if (report->handed_over.count)
+		ky_out_format(view->out,
+			      "  not among them: %s in %s polls after another thread took the "
+			      "worker (block_in_place)\n",
+			      ky_out_duration(length, report->handed_over.total_ns),
+			      ky_out_count(count, report->handed_over.count));
 	ky_out_text(view->out, "\n");
 }
 

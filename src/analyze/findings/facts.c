@@ -5,6 +5,7 @@
 #include <analyze/poll_parts.h>
 #include <base/alloc.h>
 #include <errno.h>
+#include <read/handovers.h>
 #include <read/turns.h>
 
 uint32_t ky_share_ppm(uint64_t part, uint64_t whole)
@@ -61,7 +62,8 @@ static bool is_moved(const struct ky_facts *facts, const struct ky_poll *poll)
 	uint64_t end_ns = poll->start_ns + poll->duration_ns;
 	struct ky_kind_facts *kind;
 
-	if (ky_trace_moved_before(facts->trace, poll->worker, end_ns) <= poll->start_ns)
+	if (!ky_trace_is_handed_over(facts->trace, poll) &&
+	    ky_trace_moved_before(facts->trace, poll->worker, end_ns) <= poll->start_ns)
 		return false;
 	kind = ky_facts_kind(facts, facts->trace->tasks[poll->task].name);
 	if (kind)

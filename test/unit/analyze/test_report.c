@@ -73,6 +73,30 @@ static void report__lists_the_worst_first_and_the_hang_among_them(void **state)
 	case_finish(&c);
 }
 
+static void report__worst_polls_are_those_that_kept_a_worker(void **state)
+{
+	struct ky_report *report;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_poll(&c, 1000, 1500, 0, 7);
+	case_nested(&c, 1500, 0, 11, 0, 7);
+	case_move(&c, 1500, 0, 11, 12);
+	case_poll(&c, 2000, 2200, 0, 8);
+	case_nested_end(&c, 90000, 0, 11);
+	case_open(&c);
+	assert_int_equal(ky_report_make(&report, c.trace, NULL), 0);
+	assert_int_equal(report->worst_poll_count, 2);
+	assert_int_equal(report->worst_polls[0].poll.duration_ns, 500);
+	assert_int_equal(report->worst_polls[1].poll.duration_ns, 200);
+	assert_int_equal(report->polls.count, 2);
+	assert_int_equal(report->handed_over.count, 1);
+	assert_int_equal(report->handed_over.max_ns, 88500);
+	ky_report_free(report);
+	case_finish(&c);
+}
+
 static void report__lists_a_hang_whose_length_is_not_known(void **state)
 {
 	struct ky_report *report;
@@ -401,6 +425,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report__calls_a_worker_that_never_parks_fully_active),
 		cmocka_unit_test(report__lists_the_worst_first_and_the_hang_among_them),
+		cmocka_unit_test(report__worst_polls_are_those_that_kept_a_worker),
 		cmocka_unit_test(report__lists_a_hang_whose_length_is_not_known),
 		cmocka_unit_test(report__is_never_led_by_what_is_no_task_of_the_program),
 		cmocka_unit_test(report__names_the_waker_of_a_task_inside_its_own_poll),

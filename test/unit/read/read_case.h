@@ -65,6 +65,36 @@ static inline void case_wake(struct read_case *c, uint64_t ns, uint64_t waker, u
 	ky_trc_enc_varint(&c->enc, 0);
 }
 
+/* A nested poll of the thread. */
+static inline void case_nested(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid,
+			       uint32_t depth, uint64_t task)
+{
+	uint32_t name = case_text(c, "svc::task");
+
+	ky_trc_enc_event(&c->enc, KY_EV_NESTED_POLL_START, ns);
+	ky_trc_enc_varint(&c->enc, worker);
+	ky_trc_enc_u32(&c->enc, tid);
+	ky_trc_enc_varint(&c->enc, depth);
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_u32(&c->enc, name);
+}
+
+static inline void case_nested_end(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_NESTED_POLL_END, ns);
+	ky_trc_enc_varint(&c->enc, worker);
+	ky_trc_enc_u32(&c->enc, tid);
+}
+
+static inline void case_move(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t from_tid,
+			     uint32_t to_tid)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_BLOCK_IN_PLACE, ns);
+	ky_trc_enc_varint(&c->enc, worker);
+	ky_trc_enc_u32(&c->enc, from_tid);
+	ky_trc_enc_u32(&c->enc, to_tid);
+}
+
 static inline void case_park(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid)
 {
 	ky_trc_enc_event(&c->enc, KY_EV_WORKER_PARK, ns);
