@@ -65,6 +65,7 @@ struct ky_dthread {
 	uint64_t boundary_ns; /* end of its last poll, park or turn: what it does is later */
 	uint32_t worker;      /* the worker it serves, KY_NONE32 */
 	bool is_launched;     /* ... by a WORKER_BEGIN */
+	uint64_t launched_ns; /* when, until the worker moves to it; 0: not known */
 	uint64_t runtime_key; /* of its last RUNTIME record */
 	struct ky_drain_poll *stack;
 	uint32_t depth, stack_capacity;

@@ -227,6 +227,8 @@ static void move_worker(struct ky_convert *convert, struct ky_dthread *thread, u
 	ky_trc_enc_varint(&convert->chunk.enc, ky_worker_id(index));
 	ky_trc_enc_u32(&convert->chunk.enc, from_tid);
 	ky_trc_enc_u32(&convert->chunk.enc, thread->tid);
+	ky_trc_enc_opt_varint(&convert->chunk.enc, thread->launched_ns != 0, thread->launched_ns);
+	thread->launched_ns = 0;
 	serve(convert, thread, index, ns);
 }
 
@@ -309,6 +311,7 @@ void ky_convert_worker_begin(struct ky_convert *convert, struct ky_dthread *thre
 		worker->live_threads++;
 	thread->worker = index;
 	thread->is_launched = true;
+	thread->launched_ns = ns;
 	if (worker->has_begun)
 		return;
 	worker->has_begun = true;
@@ -335,6 +338,7 @@ void ky_convert_worker_known(struct ky_convert *convert, struct ky_dthread *thre
 	if (!identity)
 		return;
 	ky_convert_worker_begin(convert, thread, task, runtime_key, identity, ns);
+	thread->launched_ns = 0;
 }
 
 static bool has_other_launch(const struct ky_convert *convert, uint32_t index,

@@ -78,7 +78,7 @@ const struct ky_trace_handover *ky_trace_handover(const struct ky_trace *trace,
 	for (uint32_t i = 0; i < trace->handover_count; i++) {
 		const struct ky_trace_handover *one = &trace->handovers[i];
 
-		if (one->time_ns == end_ns && one->worker_id == worker->id && one->until_ns)
+		if (one->launched_ns == end_ns && one->worker_id == worker->id && one->until_ns)
 			return one;
 	}
 	return NULL;

@@ -12,7 +12,8 @@
 /* See BlockInPlaceEvent. */
 struct ky_trace_handover {
 	uint64_t time_ns;
-	uint64_t until_ns; /* end of the rest of the poll on the old thread; 0: none was open */
+	uint64_t launched_ns; /* the other thread was on its way since then; or time_ns */
+	uint64_t until_ns;    /* end of the rest of the poll on the old thread; 0: none was open */
 	uint64_t worker_id;
 	uint32_t from_tid, to_tid;
 };

@@ -36,7 +36,7 @@ enum ky_edge_kind {
 	KY_EDGE_DELAY,         /* of the start before: task: low, word: high bits of ns */
 	KY_EDGE_SNAPSHOT,      /* task; name: a poll known to be open since this moment */
 	KY_EDGE_SNAPSHOT_EXIT, /* the same, and the process ended inside it */
-	KY_EDGE_MOVE           /* block_in_place: the worker continues on another thread */
+	KY_EDGE_MOVE /* block_in_place: to this thread (task), on its way for duration_ns */
 };
 
 struct ky_edge_row {

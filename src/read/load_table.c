@@ -260,16 +260,25 @@ static bool load_nested_end(struct ky_load *load, const struct ky_frame *frame)
 
 static bool load_block_in_place(struct ky_load *load, const struct ky_frame *frame)
 {
-	struct ky_trace_handover handover = {
+	struct ky_trace_handover move = {
 		.time_ns = frame->timestamp_ns,
 		.worker_id = ky_frame_number(frame, KY_F_BLOCK_IN_PLACE_worker_id, KY_ID_UNKNOWN),
 		.from_tid = (uint32_t)number(frame, KY_F_BLOCK_IN_PLACE_from_tid),
 		.to_tid = (uint32_t)number(frame, KY_F_BLOCK_IN_PLACE_to_tid),
 	};
+	uint32_t lane = ky_load_lane(load, move.worker_id);
+	struct ky_edge_row *edge;
 
-	return ky_load_handover(load, &handover) &&
-	       ky_load_edge(load, ky_load_lane(load, handover.worker_id), handover.time_ns,
-			    KY_EDGE_MOVE, handover.to_tid, 0);
+	move.launched_ns = ky_frame_number(frame, KY_F_BLOCK_IN_PLACE_launched_ns, move.time_ns);
+	if (move.launched_ns > move.time_ns || move.time_ns - move.launched_ns > UINT32_MAX)
+		move.launched_ns = move.time_ns;
+	if (!ky_load_handover(load, &move) ||
+	    !ky_load_edge(load, lane, move.time_ns, KY_EDGE_MOVE, move.to_tid, 0))
+		return false;
+	edge = ky_column_last(&load->trace->workers[lane].edges);
+	if (edge)
+		edge->duration_ns = (uint32_t)(move.time_ns - move.launched_ns);
+	return true;
 }
 
 static bool load_blocking_start(struct ky_load *load, const struct ky_frame *frame)

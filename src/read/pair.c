@@ -26,6 +26,8 @@ struct pairing {
 	struct open_poll open[NEST_MAX];
 	uint32_t depth;
 	uint32_t depth_beyond;    /* starts deeper than NEST_MAX whose ends are still to come */
+	struct ky_poll_row *poll; /* the last one that ended */
+	uint64_t poll_start_ns;
 	struct ky_park_row *park; /* the last one, for what comes after its unpark */
 	uint64_t park_start_ns;
 	uint32_t park_tid, park_wait;
@@ -85,6 +87,8 @@ static inline bool add_poll(struct pairing *pairing, const struct open_poll *ope
 
 	if (!row)
 		return false;
+	pairing->poll = row;
+	pairing->poll_start_ns = open->start_ns;
 	flags |= open->flags;
 	if (pairing->trace->loss_count > 0 && has_gap(pairing, open->start_ns, end_ns))
 		flags |= KY_POLL_GAP;
@@ -317,6 +321,29 @@ static bool on_unpark(struct pairing *pairing, uint64_t time_ns, const struct ky
 	return close_park(pairing, time_ns, edge->word & 0xffff, flags);
 }
 
+/* The poll that blocks in place ends for its worker when the other thread is on its way. */
+static bool on_move(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge)
+{
+	const struct ky_trace_private *private = pairing->trace->private;
+	uint64_t since_ns = time_ns - edge->duration_ns, start_ns = pairing->poll_start_ns;
+	uint32_t last = private->served_count;
+	uint64_t *length = NULL;
+
+	pairing->worker->moved_count++;
+	if (last && private->served[last - 1].worker == pairing->lane &&
+	    private->served[last - 1].from_ns > since_ns)
+		since_ns = time_ns;
+	if (pairing->poll && pairing->poll->site >> 24 & KY_POLL_LONG)
+		length = &private->long_durations[pairing->poll->duration_ns];
+	if (pairing->poll && since_ns > start_ns) {
+		if (length && start_ns + *length == time_ns)
+			*length = since_ns - start_ns;
+		else if (!length && start_ns + pairing->poll->duration_ns == time_ns)
+			pairing->poll->duration_ns = (uint32_t)(since_ns - start_ns);
+	}
+	return note_tid(pairing, since_ns, edge->task);
+}
+
 static bool on_edge(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge)
 {
 	switch (edge->word >> 24) {
@@ -340,8 +367,7 @@ static bool on_edge(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 				edge->task | (uint64_t)(edge->word & NO_NAME) << 32;
 		return true;
 	case KY_EDGE_MOVE:
-		pairing->worker->moved_count++;
-		return note_tid(pairing, time_ns, edge->task);
+		return on_move(pairing, time_ns, edge);
 	default: /* snapshots */
 		return on_snapshot(pairing, time_ns, edge,
 				   edge->word >> 24 == KY_EDGE_SNAPSHOT_EXIT);
@@ -390,7 +416,7 @@ static int split_polls(struct ky_column *edges)
 		if (row) {
 			row->task = from->task;
 			row->word = from->word;
-			row->duration_ns = 0;
+			row->duration_ns = is_poll ? 0 : from->duration_ns;
 		}
 		if (row && is_poll) {
 			row->word ^= (KY_EDGE_POLL ^ KY_EDGE_START) << 24;

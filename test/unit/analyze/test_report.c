@@ -82,7 +82,7 @@ static void report__worst_polls_are_those_that_kept_a_worker(void **state)
 	case_begin(&c);
 	case_poll(&c, 1000, 1500, 0, 7);
 	case_nested(&c, 1500, 0, 11, 0, 7);
-	case_move(&c, 1500, 0, 11, 12);
+	case_move(&c, 1500, 0, 11, 12, 0);
 	case_poll(&c, 2000, 2200, 0, 8);
 	case_nested_end(&c, 90000, 0, 11);
 	case_open(&c);

@@ -164,6 +164,8 @@ static void drain__worker_moves_to_the_thread_that_polls_or_parks(void **state)
 	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 2);
 	check_move(&c, 0, T0 + 7 * MS, 501, 502);
 	check_move(&c, 1, T0 + 13 * MS, 502, 501);
+	assert_in_range(NUMBER(EVENT(&c, BLOCK_IN_PLACE, 0), BLOCK_IN_PLACE, launched_ns),
+			T0 + 5 * MS - 1000, T0 + 5 * MS + 1000);
 	assert_int_equal(COUNT(&c, POLL_START), 4);
 	assert_int_equal(COUNT(&c, POLL_END), 4);
 	for (size_t i = 0; i < 4; i++)

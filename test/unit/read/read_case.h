@@ -87,12 +87,13 @@ static inline void case_nested_end(struct read_case *c, uint64_t ns, uint32_t wo
 }
 
 static inline void case_move(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t from_tid,
-			     uint32_t to_tid)
+			     uint32_t to_tid, uint64_t launched_ns)
 {
 	ky_trc_enc_event(&c->enc, KY_EV_BLOCK_IN_PLACE, ns);
 	ky_trc_enc_varint(&c->enc, worker);
 	ky_trc_enc_u32(&c->enc, from_tid);
 	ky_trc_enc_u32(&c->enc, to_tid);
+	ky_trc_enc_opt_varint(&c->enc, launched_ns != 0, launched_ns);
 }
 
 static inline void case_park(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid)

@@ -27,17 +27,19 @@ static void handovers__split_a_poll_in_two(void **state)
 	case_nested_end(&c, 600, 0, 11);
 	case_poll(&c, 1000, 1500, 0, 7);
 	case_nested(&c, 1500, 0, 11, 0, 7);
-	case_move(&c, 1500, 0, 11, 12);
+	case_move(&c, 1500, 0, 11, 12, 1400);
 	case_nested(&c, 2000, 0, 11, 1, 9); /* block_on in it */
 	case_nested_end(&c, 2100, 0, 11);
 	case_poll(&c, 1600, 1700, 0, 8);
 	case_nested_end(&c, 9000, 0, 11);
 	case_nested(&c, 9500, 0, 11, 0, 10);
 	case_nested_end(&c, 9600, 0, 11);
-	case_move(&c, 9700, 0, 12, 11); /* between polls */
+	case_move(&c, 9700, 0, 12, 11, 0); /* between polls */
 	case_poll(&c, 9700, 9800, 0, 8);
 	case_open(&c);
 	poll = case_nth_poll(&c, 0, 0);
+	/* Its worker was on its way from then on. */
+	assert_int_equal(poll.start_ns + poll.duration_ns, 1400);
 	handover = ky_trace_handover(c.trace, &poll);
 	assert_non_null(handover);
 	assert_int_equal(handover->to_tid, 12);
