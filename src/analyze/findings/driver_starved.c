@@ -113,7 +113,7 @@ static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint
 		    seen++ >= GAPS_MAX || is_lossy(facts->trace, from_ns, look->start_ns))
 			continue;
 		polls = count_polls(gaps, facts, runtime, from_ns, look->start_ns);
-		if (polls < KY_FIND_EVENT_INTERVAL)
+		if (polls < 2 * KY_FIND_EVENT_INTERVAL)
 			continue;
 		gaps->gap_count++;
 		gaps->ns += look->start_ns - from_ns;
