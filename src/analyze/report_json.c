@@ -8,6 +8,7 @@
 #include <analyze/poll_parts.h>
 #include <analyze/resource_use.h>
 #include <analyze/root_uses.h>
+#include <analyze/runtime_facts.h>
 #include <analyze/thread_uses.h>
 #include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
@@ -127,16 +128,7 @@ static void info_threads(struct ky_buf *out, const struct ky_trace *trace)
 		ky_text(out, "}");
 	}
 	ky_text(out, "]");
-	ky_json_open(out, "runtimes", "[");
-	for (i = 0; i < trace->runtime_count; i++) {
-		ky_json_open(out, NULL, "{");
-		ky_json_number(out, "id", trace->runtimes[i].id);
-		named(out, trace, "name", trace->runtimes[i].name);
-		ky_json_number(out, "kind", trace->runtimes[i].flavor);
-		ky_json_number(out, "copy", trace->runtimes[i].copy_index);
-		ky_text(out, "}");
-	}
-	ky_text(out, "]");
+	ky_runtimes_json(out, trace);
 }
 
 /* No records: what threads did is there. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/report_cells.h>
 
+#include <analyze/runtime_facts.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,16 +105,16 @@ void ky_report_task_cell(struct ky_table *table, const struct ky_trace *trace, u
 
 const char *ky_report_runtime(const struct ky_trace *trace, uint32_t worker)
 {
-	static const char *const flavors[] = {"unnamed", "multi-thread", "current-thread"};
 	const struct ky_trace_runtime *known;
 	uint32_t runtime = trace->workers[worker].runtime;
-	const char *name;
+	const char *name, *kind;
 
 	if (runtime == KY_NONE || runtime >= trace->runtime_count)
 		return "-";
 	known = &trace->runtimes[runtime];
 	name = ky_trace_name(trace, known->name);
-	return *name ? name : flavors[known->flavor < 3 ? known->flavor : 0];
+	kind = ky_runtime_kind(known->flavor);
+	return *name ? name : kind ? kind : "unnamed";
 }
 
 void ky_report_thread_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t tid)
