@@ -3,6 +3,7 @@
 
 #include <analyze/crate_name.h>
 #include <analyze/shutdown.h>
+#include <analyze/unseen_parks.h>
 #include <analyze/wait_ahead.h>
 #include <base/alloc.h>
 #include <base/bytes.h>
@@ -773,10 +774,12 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 			report->from_ns = trace->run_first_ns;
 		if (report->to_ns > trace->run_last_ns)
 			report->to_ns = trace->run_last_ns;
-		*out = report;
-	} else {
-		ky_report_free(report);
+		result = ky_unseen_parks(report, trace);
 	}
+	if (result == 0)
+		*out = report;
+	else
+		ky_report_free(report);
 	ky_free(making.group_of_name);
 	ky_free(making.blocking_of_name);
 	ky_free(making.is_task_there);

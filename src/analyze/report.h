@@ -36,7 +36,8 @@ struct ky_worker_use {
 	uint64_t busy_ns; /* in polls */
 	uint64_t parked_ns;
 	uint64_t other_ns; /* scheduler, driver, root future: the rest of span */
-	/* Not parked / known time; 1000: never parks; UINT64_MAX: all is unknown */
+	/* Not parked / known time; 1000: never parks; UINT64_MAX: all is unknown, or its parks are
+	 * not seen */
 	uint64_t active_permille;
 	uint64_t busy_permille; /* in polls / known time; UINT64_MAX as above */
 	uint64_t poll_count, park_count, wake_count;
@@ -116,6 +117,8 @@ struct ky_report {
 	/* Of polls, what another thread served the worker in: in no other figure. */
 	struct ky_length_sums handed_over;
 	uint64_t delays_no_wake, delays_withheld;
+	/* Workers without a park that the kernel counted as blocked most of the time. */
+	uint64_t workers_without_parks;
 	/* Of the figures above: what is not in the trace one by one, so not in the worst lists. */
 	uint64_t polls_counted, delays_counted, blocking_counted, wakes_counted, parks_counted;
 	uint64_t busy_ns;

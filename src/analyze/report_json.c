@@ -697,6 +697,7 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_number(out, "blocking_counted", report->blocking_counted);
 	ky_json_number(out, "wakes_counted", report->wakes_counted);
 	ky_json_number(out, "parks_counted", report->parks_counted);
+	ky_json_number(out, "workers_without_parks", report->workers_without_parks);
 	retention(out, trace);
 	quantiles(out, "blocking", &report->blocking);
 	worst(out, trace, "worst_polls", report->worst_polls, report->worst_poll_count, code);

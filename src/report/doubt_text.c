@@ -107,7 +107,8 @@ void ky_unsure_text(const struct ky_report_view *view)
 	const struct ky_trace *trace = view->trace;
 
 	if (!report->polls_open && !report->polls_end_unproven && !report->polls_with_gap &&
-	    !report->delays_no_wake && !report->delays_withheld && !trace->notice_count)
+	    !report->delays_no_wake && !report->delays_withheld && !report->workers_without_parks &&
+	    !trace->notice_count)
 		return;
 	ky_out_heading(view->out, view->is_coloured, "Not concluded");
 	withheld(view, report->polls_open,
@@ -124,6 +125,9 @@ void ky_unsure_text(const struct ky_report_view *view)
 			 "back, or two processes: not in the figures" :
 			 "waits span lost records, or the end of a time in which "
 			 "wakes were held back: not in the figures");
+	withheld(view, report->workers_without_parks,
+		 "workers have no recorded park, though the kernel saw them blocked most of the "
+		 "time: how active they were is not known");
 	for (uint32_t i = 0; i < trace->notice_count && i < 10; i++) {
 		ky_out_text(view->out, "  ");
 		ky_out_safe(view->out, trace->notices[i].text, strlen(trace->notices[i].text));

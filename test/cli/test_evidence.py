@@ -250,6 +250,18 @@ class Evidence(Cli):
         self.assertIn("Process 2 of 2: pid 12 of web\n", report)
         self.run_kymo("events", *paths, code=1)
 
+    def test_a_worker_without_parks_is_not_active_all_the_time(self):
+        """Its thread used 0.1 s of the CPU in two seconds, or all of it."""
+        for cpu_ns, active in ((100_000_000, None), (1_950_000_000, 1000)):
+            trace = Made().metadata(pid=1).poll(1_000, 500, 0, 7)
+            for time, cpu in ((1_000, 0), (2_000_001_000, cpu_ns)):
+                trace.event("ThreadCpuEvent", time, ("tid", "U32", 12), ("worker_id", "VARINT", 0),
+                            ("cpu_time_ns", "VARINT", cpu), ("run_delay_ns", "VARINT", 0))
+            _, _, text, report = self.says(trace.poll(2_000_002_000, 500, 0, 7))
+            self.assertEqual(report["workers"][0]["active_permille"], active)
+            self.assertEqual(report["workers_without_parks"], int(active is None))
+            self.assertEqual("have no recorded park" in text, active is None)
+
     def pressed(self, own_delay_ns):
         """The machine's tasks waited 0.6 s in a second; the worker's thread own_delay_ns."""
         trace = Made().metadata(pid=1, resources__interval_ns=1).poll(1_000, 500, 0, 7)
