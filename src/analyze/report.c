@@ -589,15 +589,6 @@ static void count_wakes(struct report_making *making, uint32_t lane)
 	}
 }
 
-bool ky_report_lives(const struct ky_report *report, const struct ky_task *task)
-{
-	uint64_t at_ns = report->shutdown_ns ? report->shutdown_ns : report->to_ns;
-
-	if (report->shutdown_ns && task->first_ns > at_ns)
-		return false;
-	return !(task->flags & KY_TASK_ENDED) || task->end_ns >= at_ns;
-}
-
 /* Outside of the range it is not this report's. */
 static int find_shutdown(struct ky_report *report, const struct ky_trace *trace)
 {

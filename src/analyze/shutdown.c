@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/shutdown.h>
 
+#include <analyze/report.h>
 #include <base/alloc.h>
 #include <errno.h>
 #include <read/sort.h>
@@ -49,4 +50,13 @@ int ky_shutdown_find(const struct ky_trace *trace, uint64_t *out_ns)
 	}
 	ky_free(ends);
 	return 0;
+}
+
+bool ky_report_lives(const struct ky_report *report, const struct ky_task *task)
+{
+	uint64_t at_ns = report->shutdown_ns ? report->shutdown_ns : report->to_ns;
+
+	if (report->shutdown_ns && task->first_ns > at_ns)
+		return false;
+	return !(task->flags & KY_TASK_ENDED) || task->end_ns >= at_ns;
 }
