@@ -10,10 +10,8 @@ static bool is_allocator(const struct ky_code_line *line)
 					    "_int_",  "__rust_alloc", "__rdl_",      "mi_free",
 					    "je_",    "tcache",       "alloc::alloc"};
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (ky_text_contains(line->name, parts[i]))
-			return true;
-	return ky_text_begins(line->name, "free") && line->name[4] == '\0';
+	return KY_LINE_HAS(line, parts) ||
+	       (ky_text_begins(line->name, "free") && line->name[4] == '\0');
 }
 
 /* Estimated, in its long polls: each sample says how many it stands for. */

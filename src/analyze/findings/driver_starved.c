@@ -89,14 +89,6 @@ static uint64_t count_polls(struct driver_gaps *gaps, const struct ky_facts *fac
 	return most;
 }
 
-static bool is_lossy(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
-{
-	for (uint32_t i = 0; i < trace->loss_count; i++)
-		if (trace->losses[i].from_ns < to_ns && trace->losses[i].to_ns > from_ns)
-			return true;
-	return false;
-}
-
 static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint32_t runtime)
 {
 	uint64_t last_ns = 0, seen = 0;
@@ -110,7 +102,7 @@ static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint
 			last_ns = look->end_ns;
 		if (!from_ns || look->start_ns <= from_ns + KY_FIND_WORST_NS_MIN ||
 		    look->start_ns < facts->report->from_ns || from_ns > facts->report->to_ns ||
-		    seen++ >= GAPS_MAX || is_lossy(facts->trace, from_ns, look->start_ns))
+		    seen++ >= GAPS_MAX || ky_facts_is_lossy(facts, from_ns, look->start_ns))
 			continue;
 		polls = count_polls(gaps, facts, runtime, from_ns, look->start_ns);
 		if (polls < 2 * KY_FIND_EVENT_INTERVAL)

@@ -4,6 +4,7 @@
 #include <analyze/findings/finding.h>
 #include <analyze/poll_parts.h>
 #include <base/alloc.h>
+#include <base/text.h>
 #include <errno.h>
 #include <read/handovers.h>
 #include <read/turns.h>
@@ -17,6 +18,24 @@ uint32_t ky_share_ppm(uint64_t part, uint64_t whole)
 		whole >>= 1;
 	}
 	return (uint32_t)(part * 1000000 / whole);
+}
+
+bool ky_facts_is_lossy(const struct ky_facts *facts, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct ky_trace *trace = facts->trace;
+
+	for (uint32_t i = 0; i < trace->loss_count; i++)
+		if (trace->losses[i].from_ns < to_ns && trace->losses[i].to_ns > from_ns)
+			return true;
+	return false;
+}
+
+bool ky_line_has(const struct ky_code_line *line, const char *const *parts, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ky_text_contains(line->name, parts[i]))
+			return true;
+	return false;
 }
 
 uint64_t ky_ppm_of(uint64_t ns, uint32_t ppm)

@@ -56,6 +56,13 @@ void ky_facts_release(struct ky_facts *facts);
 /* NULL: no task of this name was polled in the range. */
 struct ky_kind_facts *ky_facts_kind(const struct ky_facts *facts, uint32_t name);
 
+/* Are records missing in [from, to)? */
+bool ky_facts_is_lossy(const struct ky_facts *facts, uint64_t from_ns, uint64_t to_ns);
+
+/* Does the name of this function have one of these parts? */
+bool ky_line_has(const struct ky_code_line *line, const char *const *parts, size_t count);
+#define KY_LINE_HAS(line, parts) ky_line_has(line, parts, sizeof(parts) / sizeof((parts)[0]))
+
 /* part / whole in parts per million, at most a million; 0 of 0 is 0. */
 uint32_t ky_share_ppm(uint64_t part, uint64_t whole);
 /* Of parts of delays: with those that were not split. */

@@ -18,9 +18,8 @@ static uint8_t point_of(const struct ky_code_stacks *code, uint32_t stack)
 
 	ky_code_walk_begin(&walk, code, stack);
 	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line)) {
-		for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++)
-			if (ky_text_contains(line->name, outside[i]))
-				return KY_IDLE_OUTSIDE;
+		if (KY_LINE_HAS(line, outside))
+			return KY_IDLE_OUTSIDE;
 		if (ky_text_contains(line->name, "tokio::sync::"))
 			point = KY_IDLE_INSIDE;
 	}

@@ -29,9 +29,8 @@ static bool is_lock_wait(const struct ky_code_stacks *code, const struct ky_stac
 		return false;
 	ky_code_walk_begin(&walk, code, row->stack);
 	while ((line = ky_code_walk_next(&walk)))
-		for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-			if (ky_text_contains(line->name, others[i]))
-				return false;
+		if (KY_LINE_HAS(line, others))
+			return false;
 	return true;
 }
 

@@ -17,10 +17,7 @@ static bool is_logger(const struct ky_code_line *line)
 		"std::io::stdio::", "_eprint",  "_print", "tracing_subscriber::",
 		"env_logger::",     "log4rs::", "fern::", "slog::"};
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (ky_text_contains(line->name, parts[i]))
-			return true;
-	return false;
+	return KY_LINE_HAS(line, parts);
 }
 
 static bool is_write(uint32_t number)

@@ -61,14 +61,6 @@ static bool collect(struct peers *peers, const struct ky_facts *facts, uint32_t 
 	return true;
 }
 
-static bool is_lossy(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
-{
-	for (uint32_t i = 0; i < trace->loss_count; i++)
-		if (trace->losses[i].from_ns < to_ns && trace->losses[i].to_ns > from_ns)
-			return true;
-	return false;
-}
-
 /* It lives, was polled often enough, and nothing outside is what it waits for. */
 static bool is_candidate(const struct ky_facts *facts, const struct ky_last_polls *polls,
 			 uint32_t task)
@@ -79,7 +71,7 @@ static bool is_candidate(const struct ky_facts *facts, const struct ky_last_poll
 	       polls->counts[task] > KY_FIND_STUCK_WAITS &&
 	       polls->judged_ns > polls->end_ns[task] + KY_FIND_STUCK_NS_MIN &&
 	       (polls->points[task] == KY_IDLE_UNKNOWN || polls->points[task] == KY_IDLE_OWN) &&
-	       !is_lossy(facts->trace, polls->end_ns[task], polls->judged_ns);
+	       !ky_facts_is_lossy(facts, polls->end_ns[task], polls->judged_ns);
 }
 
 /* Half of its peers or more were polled when it should have been long since. */
