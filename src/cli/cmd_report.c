@@ -79,11 +79,6 @@ static int resolve(const struct ky_trace *trace, const struct ky_time_range *ran
 	return ky_time_range_resolve(range, &span, &out->from_ns, &out->to_ns);
 }
 
-static const char *call_name(const struct ky_trace *trace, uint32_t number)
-{
-	return ky_syscall_name(ky_trace_metadata(trace, "machine.architecture"), number);
-}
-
 static int print(const struct ky_trace *trace, const struct ky_report *report,
 		 const struct ky_stack_profile *profile, const struct ky_findings *findings,
 		 struct report_arguments *arguments)
@@ -146,8 +141,9 @@ static int make_and_print(const struct ky_trace *trace, struct report_arguments 
 					     &profile_options);
 	ky_progress_step("finding causes");
 	if (!code)
-		code = ky_findings_make(&findings, trace, report, profile,
-					&(struct ky_findings_options){.call_name = call_name});
+		code = ky_findings_make(
+			&findings, trace, report, profile,
+			&(struct ky_findings_options){.call_name = ky_trace_call_name});
 	if (code) {
 		ky_stack_profile_free(profile);
 		ky_report_free(report);

@@ -98,11 +98,6 @@ static int name_code(void *ctx, const struct ky_code_stacks **out)
 	return code;
 }
 
-static const char *call_name(const struct ky_trace *trace, uint32_t number)
-{
-	return ky_syscall_name(ky_trace_metadata(trace, "machine.architecture"), number);
-}
-
 static int find(void *ctx, const struct ky_findings **out)
 {
 	struct ky_query_run *run = ctx;
@@ -115,8 +110,9 @@ static int find(void *ctx, const struct ky_findings **out)
 		code = ky_stack_profile_make(&run->profile, run->trace, run->report,
 					     run->symbols.table, NULL);
 	if (!code)
-		code = ky_findings_make(&run->findings, run->trace, run->report, run->profile,
-					&(struct ky_findings_options){.call_name = call_name});
+		code = ky_findings_make(
+			&run->findings, run->trace, run->report, run->profile,
+			&(struct ky_findings_options){.call_name = ky_trace_call_name});
 	*out = run->findings;
 	ky_progress_step("running the query");
 	return code;

@@ -295,8 +295,7 @@ KY_CALL(off_syscall)
 
 	if (sample->syscall == KY_NO_SYSCALL)
 		return;
-	name = ky_syscall_name(ky_trace_metadata(source->trace, "machine.architecture"),
-			       sample->syscall);
+	name = ky_trace_call_name(source->trace, sample->syscall);
 	if (name) {
 		put_text(out, name);
 		return;

@@ -101,3 +101,8 @@ const char *ky_syscall_name(const char *architecture, uint64_t number)
 			return entries[i].name;
 	return NULL;
 }
+
+const char *ky_trace_call_name(const struct ky_trace *trace, uint32_t number)
+{
+	return ky_syscall_name(ky_trace_metadata(trace, "machine.architecture"), number);
+}

@@ -117,10 +117,8 @@ static void poll_line(struct ky_buf *out, const struct ky_trace *trace,
 static void off_cpu_line(struct ky_buf *out, const struct ky_trace *trace,
 			 const struct ky_stack_row *row, const struct ky_code_stacks *stacks)
 {
-	const char *call = row->syscall == KY_NO_SYSCALL ?
-				   NULL :
-				   ky_syscall_name(ky_trace_metadata(trace, "machine.architecture"),
-						   row->syscall);
+	const char *call = row->syscall == KY_NO_SYSCALL ? NULL :
+							   ky_trace_call_name(trace, row->syscall);
 	char cell[KY_OUT_CELL_BYTES];
 
 	ky_out_format(out, "  off CPU for %s", ky_out_duration(cell, row->value));

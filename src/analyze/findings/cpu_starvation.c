@@ -7,6 +7,9 @@
 #include <analyze/thread_uses.h>
 #include <base/alloc.h>
 #include <base/text.h>
+#include <read/id_map.h>
+
+#define THREAD_BYTES_MAX (UINT64_C(1) << 26)
 
 /* Run delay in the three places where it is seen. */
 struct starvation {
@@ -24,32 +27,45 @@ static bool began_within(const struct ky_trace *trace, uint32_t tid)
 }
 
 /* Of each worker's thread: all that it counted where it began within the trace, else between its
- * first and its last reading. */
-static void add_counts(struct starvation *sums, const struct ky_facts *facts)
+ * first and its last reading. Returns false where memory is short. */
+static bool add_counts(struct starvation *sums, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
+	const struct ky_trace_thread_cpu **firsts, *first, *last;
+	struct ky_id_map threads;
+	struct ky_pages pages;
+	uint32_t count = 0, *slot;
+	bool is_whole;
 
-	for (uint32_t i = 0; i < trace->thread_cpu_count; i++) {
-		const struct ky_trace_thread_cpu *last = &trace->thread_cpus[i], *first = NULL;
-		bool is_last = true;
-
-		for (uint32_t j = 0; j < trace->thread_cpu_count; j++) {
-			const struct ky_trace_thread_cpu *other = &trace->thread_cpus[j];
-
-			if (other->tid != last->tid || j == i)
-				continue;
-			is_last &= j < i;
-			first = first ? first : other;
+	firsts = ky_alloc((trace->thread_cpu_count + (size_t)1) * 2 * sizeof(*firsts));
+	is_whole = firsts != NULL;
+	ky_pages_init(&pages, THREAD_BYTES_MAX);
+	ky_id_map_init(&threads, &pages);
+	for (uint32_t i = 0; is_whole && i < trace->thread_cpu_count; i++) {
+		slot = ky_id_map_slot(&threads, trace->thread_cpus[i].tid);
+		is_whole = slot != NULL;
+		if (is_whole && !*slot) {
+			*slot = ++count;
+			firsts[2 * (size_t)(count - 1)] = &trace->thread_cpus[i];
 		}
-		if (!is_last || last->run_delay_ns == UINT64_MAX || last->cpu_ns == UINT64_MAX)
-			continue;
-		if (began_within(trace, last->tid))
-			first = NULL;
-		else if (!first)
-			continue;
-		sums->cpu_ns += last->cpu_ns - (first ? first->cpu_ns : 0);
-		sums->delay_ns += last->run_delay_ns - (first ? first->run_delay_ns : 0);
+		if (is_whole) /* the last one, beside the first */
+			firsts[2 * (size_t)(*slot - 1) + 1] = &trace->thread_cpus[i];
 	}
+	for (uint32_t i = 0; is_whole && i < count; i++) {
+		bool began = began_within(trace, firsts[2 * (size_t)i]->tid);
+
+		first = firsts[2 * (size_t)i];
+		last = firsts[2 * (size_t)i + 1];
+		if (last->run_delay_ns == UINT64_MAX || last->cpu_ns == UINT64_MAX ||
+		    (!began && first == last))
+			continue;
+		sums->cpu_ns += last->cpu_ns - (began ? 0 : first->cpu_ns);
+		sums->delay_ns += last->run_delay_ns - (began ? 0 : first->run_delay_ns);
+	}
+	ky_id_map_release(&threads);
+	ky_pages_release(&pages);
+	ky_free(firsts);
+	return is_whole;
 }
 
 static void add_polls(struct starvation *sums, const struct ky_facts *facts)
@@ -154,7 +170,8 @@ void ky_find_starvation(struct ky_findings *findings)
 	uint32_t score, counted;
 	struct ky_finding *found;
 
-	add_counts(&sums, facts);
+	if (!add_counts(&sums, facts))
+		findings->failed = true;
 	add_polls(&sums, facts);
 	add_ready(&sums, facts);
 	score = ky_share_ppm(sums.polls_ns, facts->poll_ns);

@@ -125,9 +125,7 @@ static void add_cost(struct ky_kind_facts *kind, const struct ky_trace *trace,
 		uint32_t value;
 		uint64_t *sum;
 	} sums[] = {{KY_COST_MINOR_FAULTS, &kind->minor_faults},
-		    {KY_COST_MAJOR_FAULTS, &kind->major_faults},
-		    {KY_COST_WAKES, &kind->wakes},
-		    {KY_COST_NESTED, &kind->nested}};
+		    {KY_COST_MAJOR_FAULTS, &kind->major_faults}};
 
 	if (!cost)
 		return;
@@ -196,8 +194,6 @@ static int take_delays(struct ky_facts *facts)
 		kind->behind_ns += ky_facts_scaled(facts, group->long_ns);
 		kind->behind_all_ns += ky_facts_scaled(facts, group->ns);
 		kind->behind_delays += group->delay_count;
-		if (group->part == KY_PART_LIFO)
-			kind->lifo_ns += ky_facts_scaled(facts, group->long_ns);
 		for (uint32_t part = 0; part < KY_PARTS; part++)
 			kind->behind_sums[part] += ky_facts_scaled(facts, group->sums[part]);
 	}

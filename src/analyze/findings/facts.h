@@ -24,11 +24,10 @@ struct ky_kind_facts {
 	uint64_t sums[KY_OWN_PARTS]; /* of those */
 	uint64_t worst[KY_OWN_PARTS];
 	/* Of those whose costs are known. */
-	uint64_t cost_count, minor_faults, major_faults, wakes, nested;
+	uint64_t cost_count, minor_faults, major_faults;
 	struct ky_own_poll longest;
 	/* Ready time of others behind its long polls, or of those it woke for the rest of one. */
 	uint64_t behind_ns, behind_sums[KY_PARTS], behind_delays;
-	uint64_t lifo_ns;       /* of it: of those it woke */
 	uint64_t behind_all_ns; /* the same behind polls of any length */
 };
 

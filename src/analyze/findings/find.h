@@ -6,6 +6,7 @@
 #define KY_ANALYZE_FINDINGS_FIND_H
 
 #include <analyze/findings/findings.h>
+#include <analyze/findings/last_polls.h>
 
 void ky_find_accept_queues(struct ky_findings *findings);
 void ky_find_handovers(struct ky_findings *findings);
@@ -14,12 +15,12 @@ void ky_find_held_resources(struct ky_findings *findings);
 void ky_find_herds(struct ky_findings *findings);
 void ky_find_long_polls(struct ky_findings *findings);
 void ky_find_lock_convoy(struct ky_findings *findings); /* after the long polls */
-void ky_find_lost_wakes(struct ky_findings *findings);
+void ky_find_lost_wakes(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_overload(struct ky_findings *findings);
 void ky_find_self_wakes(struct ky_findings *findings);
 void ky_find_starvation(struct ky_findings *findings);
 void ky_find_stops(struct ky_findings *findings);
-void ky_find_task_leaks(struct ky_findings *findings);
+void ky_find_task_leaks(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_throttling(struct ky_findings *findings);
 
 struct ky_stuck_locks;

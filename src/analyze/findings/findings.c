@@ -17,12 +17,26 @@ static const struct {
 #undef KY_FINDING
 };
 
+/* Of tasks that are not polled any more. */
+static void find_idle(struct ky_findings *findings)
+{
+	struct ky_last_polls polls;
+
+	if (ky_last_polls_make(&polls, &findings->facts)) {
+		findings->failed = true;
+		return;
+	}
+	ky_find_lost_wakes(findings, &polls);
+	ky_find_task_leaks(findings, &polls);
+	ky_last_polls_release(&polls);
+}
+
 /* One file each: what it finds is in its name. */
 static void (*const finders[])(struct ky_findings *) = {
 	ky_find_long_polls,  ky_find_lock_convoy,    ky_find_starvation,    ky_find_stops,
 	ky_find_throttling,  ky_find_overload,       ky_find_herds,         ky_find_self_wakes,
 	ky_find_driver_gaps, ky_find_held_resources, ky_find_accept_queues, ky_find_handovers,
-	ky_find_lost_wakes,  ky_find_task_leaks,
+	find_idle,
 };
 
 const char *ky_finding_name(const struct ky_finding *finding)

@@ -5,7 +5,6 @@
 #include <analyze/findings/poll_rule.h>
 #include <analyze/findings/say.h>
 #include <base/text.h>
-#include <errno.h>
 
 /* The first that fits is the cause: what is more special comes first. */
 static const struct ky_poll_rule *const rules[] = {

@@ -147,34 +147,28 @@ static void judge(struct ky_findings *findings, const struct ky_last_polls *poll
 	ky_free(peers.list);
 }
 
-void ky_find_lost_wakes(struct ky_findings *findings)
+void ky_find_lost_wakes(struct ky_findings *findings, const struct ky_last_polls *polls)
 {
 	const struct ky_facts *facts = &findings->facts;
-	struct ky_last_polls polls;
 	uint32_t *longest; /* by kind: task + 1 */
 
 	/* Without await points an idle connection looks the same. */
 	if (!facts->trace->samples.counts[KY_STACK_PLACE])
 		return;
-	if (ky_last_polls_make(&polls, facts)) {
-		findings->failed = true;
-		return;
-	}
 	longest = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*longest));
 	findings->failed |= !longest;
 	for (uint32_t i = 0; longest && i < facts->trace->task_count; i++) {
 		const struct ky_kind_facts *kind =
-			is_candidate(facts, &polls, i) ?
+			is_candidate(facts, polls, i) ?
 				ky_facts_kind(facts, facts->trace->tasks[i].name) :
 				NULL;
 		uint32_t *of = kind ? &longest[kind - facts->kinds] : NULL;
 
-		if (of && (!*of || polls.end_ns[i] < polls.end_ns[*of - 1]))
+		if (of && (!*of || polls->end_ns[i] < polls->end_ns[*of - 1]))
 			*of = i + 1;
 	}
 	for (uint32_t i = 0, kinds = 0; longest && i < facts->kind_count; i++)
 		if (longest[i] && kinds++ < KINDS_MAX)
-			judge(findings, &polls, longest[i] - 1);
+			judge(findings, polls, longest[i] - 1);
 	ky_free(longest);
-	ky_last_polls_release(&polls);
 }

@@ -88,15 +88,16 @@ static void report(struct ky_findings *findings, const struct leak *leak, uint32
 							 .event = "TaskFirstSeenEvent"});
 }
 
-static void find_in(struct ky_findings *findings, const struct ky_last_polls *polls)
+void ky_find_task_leaks(struct ky_findings *findings, const struct ky_last_polls *polls)
 {
 	const struct ky_facts *facts = &findings->facts;
 	const struct ky_trace *trace = facts->trace;
 	uint64_t times_ns[PARTS + 1], living = 0;
 	struct leak *leaks = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*leaks));
 
-	if (!leaks) {
-		findings->failed = true;
+	if (!leaks || facts->is_lossy) { /* what lived in a loss may have ended in it */
+		findings->failed |= !leaks;
+		ky_free(leaks);
 		return;
 	}
 	for (uint32_t i = 0; i <= PARTS; i++)
@@ -115,19 +116,4 @@ static void find_in(struct ky_findings *findings, const struct ky_last_polls *po
 		if (is_leak(&leaks[i]))
 			report(findings, &leaks[i], facts->kinds[i].name, living, polls->judged_ns);
 	ky_free(leaks);
-}
-
-void ky_find_task_leaks(struct ky_findings *findings)
-{
-	struct ky_last_polls polls;
-
-	/* What lived in a loss may have ended in it. */
-	if (findings->facts.is_lossy)
-		return;
-	if (ky_last_polls_make(&polls, &findings->facts)) {
-		findings->failed = true;
-		return;
-	}
-	find_in(findings, &polls);
-	ky_last_polls_release(&polls);
 }
