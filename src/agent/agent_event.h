@@ -23,7 +23,7 @@ enum ky_agent_event_kind {
 	KY_AGENT_DUMP_LOST,        /* rule, value, error: the ring was cut while it waited */
 	KY_AGENT_DUMPS_FAIL,       /* the last ones: firings are only counted for a minute */
 	KY_AGENT_BUDGET_USED,      /* firings are only counted */
-	KY_AGENT_CHECKS_LATE,      /* count: of checks that were discarded, span_ns: the latest */
+	KY_AGENT_CHECKS_LATE,      /* count: of checks that hid something, span_ns: the latest */
 	KY_AGENT_FIRINGS_HELD /* count: by the cooldown, budget_count: since the budget is used */
 };
 

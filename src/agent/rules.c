@@ -9,7 +9,9 @@
 #include <string.h>
 
 #define WATCHED_WORDS 5u
+#define UNWATCHED_WORDS 2u
 _Static_assert(sizeof(struct ky_ring_watched) == WATCHED_WORDS * sizeof(uint64_t), "all of them");
+_Static_assert(sizeof(struct ky_ring_unwatched) == UNWATCHED_WORDS * sizeof(uint64_t), "both");
 
 struct ky_rules {
 	struct ky_rules_options options;
@@ -19,8 +21,8 @@ struct ky_rules {
 	uint32_t fired_count;
 	/* Firings without a dump, and what those dumps would have had as held back. */
 	uint64_t undumped_count, unreported_count;
-	uint64_t watched_at; /* in the ring; 0: nowhere */
-	uint64_t watched[WATCHED_WORDS];
+	uint64_t watched_at, unwatched_at; /* in the ring; 0: nowhere */
+	uint64_t watched[WATCHED_WORDS], unwatched[UNWATCHED_WORDS];
 };
 
 static void report(const struct ky_rules *rules, struct ky_agent_event event)
@@ -31,21 +33,33 @@ static void report(const struct ky_rules *rules, struct ky_agent_event event)
 
 /* ---- figures of all of them ---- */
 
+/* stored: what is there. */
+static void store_words(const struct ky_rules *rules, uint64_t at, const uint64_t *now,
+			uint64_t *stored, size_t count)
+{
+	size_t bytes = count * sizeof(*now);
+
+	if (at && memcmp(now, stored, bytes) != 0 &&
+	    ky_ring_access_store(&rules->options.access, at, now, bytes) == 0)
+		memcpy(stored, now, bytes);
+}
+
 static void store_figures(struct ky_rules *rules)
 {
 	struct ky_watchdog_stats stats;
-	uint64_t now[WATCHED_WORDS]; /* in the order of struct ky_ring_watched */
+	/* In the order of struct ky_ring_watched and of struct ky_ring_unwatched. */
+	uint64_t watched[WATCHED_WORDS], unwatched[UNWATCHED_WORDS];
 
 	ky_rules_stats(rules, &stats);
-	now[0] = stats.fired;
-	now[1] = stats.suppressed;
-	now[2] = stats.waiting + rules->unreported_count;
-	now[3] = stats.over_budget;
-	now[4] = rules->undumped_count;
-	if (!rules->watched_at || memcmp(now, rules->watched, sizeof(now)) == 0)
-		return;
-	if (ky_ring_access_store(&rules->options.access, rules->watched_at, now, sizeof(now)) == 0)
-		memcpy(rules->watched, now, sizeof(now));
+	watched[0] = stats.fired;
+	watched[1] = stats.suppressed;
+	watched[2] = stats.waiting + rules->unreported_count;
+	watched[3] = stats.over_budget;
+	watched[4] = rules->undumped_count;
+	unwatched[0] = stats.late_count;
+	unwatched[1] = stats.unwatched_ns;
+	store_words(rules, rules->watched_at, watched, rules->watched, WATCHED_WORDS);
+	store_words(rules, rules->unwatched_at, unwatched, rules->unwatched, UNWATCHED_WORDS);
 }
 
 /* Who waits for the next dump reads why there is none. Once, until one comes. */
@@ -235,9 +249,12 @@ int ky_rules_open(struct ky_rules **out, const struct ky_rules_options *options)
 	if (!rules)
 		return err ? err : -ENOMEM;
 	rules->options = *options;
-	if (view.side)
+	if (view.side) {
 		rules->watched_at = (uint64_t)((const uint8_t *)&view.side->watched -
 					       options->image);
+		rules->unwatched_at = (uint64_t)((const uint8_t *)&view.side->unwatched -
+						 options->image);
+	}
 	*out = rules;
 	return 0;
 }

@@ -375,6 +375,16 @@ static void put_watched(const struct ky_ring_view *ring, struct pairs *pairs)
 	put_number(pairs, "rules.undumped", &watched->undumped);
 }
 
+static void put_unwatched(const struct ky_ring_view *ring, struct pairs *pairs)
+{
+	const struct ky_ring_unwatched *unwatched = ring->side ? &ring->side->unwatched : NULL;
+
+	if (!unwatched || !atomic_load_explicit(&unwatched->late_count, memory_order_relaxed))
+		return;
+	put_number(pairs, "watchdog.late", &unwatched->late_count);
+	put_number(pairs, "watchdog.unwatched_ns", &unwatched->ns);
+}
+
 static void put_control(struct pairs *pairs, const struct ky_ring_control *control)
 {
 	uint64_t stopped_ns = ky_settings_stopped_ns(&control->settings);
@@ -402,6 +412,7 @@ static void put_own(struct ky_segment *segment, struct pairs *pairs, bool is_com
 	put_allocs(ring, pairs);
 	put_resources(ring, pairs);
 	put_watched(ring, pairs);
+	put_unwatched(ring, pairs);
 	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");
 	put_format(pairs, "clock.ticks_per_second", "%llu",
 		   (unsigned long long)ring->ticks_per_second);

@@ -137,6 +137,22 @@ static void print_unreported(struct ky_buf *out, const struct ky_trace *trace)
 			      "Rules", ky_out_count(cells[0], undumped), undumped == 1 ? "" : "s");
 }
 
+/* A rule that did not fire says nothing about this time. */
+static void print_unwatched(struct ky_buf *out, const struct ky_trace *trace)
+{
+	uint64_t count = number(trace, "watchdog.late");
+	char cells[2][KY_OUT_CELL_BYTES];
+
+	if (count)
+		ky_out_format(out,
+			      "%-9s %s, in %s interval%s between checks of the rules: what began "
+			      "and ended in %s did not fire\n",
+			      "Unwatched",
+			      ky_out_duration(cells[0], number(trace, "watchdog.unwatched_ns")),
+			      ky_out_count(cells[1], count), count == 1 ? "" : "s",
+			      count == 1 ? "it" : "one of them");
+}
+
 static void print_crash_stack(struct ky_buf *out, const struct ky_trace_crash *crash,
 			      const struct ky_code_names *names)
 {
@@ -503,5 +519,6 @@ void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace,
 		ky_out_format(out, "%-9s ... and %u more firings\n", "",
 			      trace->trigger_count - TRIGGERS_MAX);
 	print_unreported(out, trace);
+	print_unwatched(out, trace);
 	print_stuck(out, trace, names);
 }

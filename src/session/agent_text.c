@@ -119,10 +119,10 @@ static void late_text(struct ky_buf *out, const struct ky_agent_event *event)
 
 	ky_out_format(out,
 		      "process %u: %" PRIu64
-		      " check%s of the rules came too late, by up to %s, and "
-		      "%s discarded: what held only then did not fire",
+		      " check%s of the rules came too late, by up to %s: what began and ended "
+		      "between two checks did not fire",
 		      event->pid, event->count, event->count == 1 ? "" : "s",
-		      ky_out_duration(span, event->span_ns), event->count == 1 ? "was" : "were");
+		      ky_out_duration(span, event->span_ns));
 }
 
 static void budget_text(struct ky_buf *out, const struct ky_agent_event *event, bool is_quiet)

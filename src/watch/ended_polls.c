@@ -73,7 +73,7 @@ static void judge(struct ky_watchdog *watchdog, const struct ky_watch_open *poll
 	}
 }
 
-static uint64_t least_threshold(const struct ky_watchdog *watchdog)
+uint64_t ky_watch_least_poll(const struct ky_watchdog *watchdog)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -104,7 +104,7 @@ static void note_open(struct ky_watchdog *watchdog)
 
 void ky_watch_ended(struct ky_watchdog *watchdog)
 {
-	uint64_t least = least_threshold(watchdog), end_ticks, length;
+	uint64_t least = ky_watch_least_poll(watchdog), end_ticks, length;
 
 	for (uint32_t i = 0; i < watchdog->open_count; i++) {
 		const struct ky_watch_open *poll = &watchdog->open[i];

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define GROUPS_MAX 64u
+#define SPARE_PARTS 8u
 
 /* How long the poll has been open that we can vouch for. */
 static uint64_t trusted_age(struct ky_watchdog *watchdog, const struct ky_snapshot_slot *slot)
@@ -164,14 +165,32 @@ static void judge_polls(struct ky_watchdog *watchdog, struct ky_watch_rule *rule
 	}
 }
 
+/* While no poll is open. A check that is late by one such part still misses no poll over the
+ * shortest threshold. */
+static uint64_t idle_pace(const struct ky_watchdog *watchdog)
+{
+	uint64_t least = 2 * watchdog->note_after_ns;
+
+	return ky_watch_clamp(least - least / SPARE_PARTS, KY_CHECK_INTERVAL_NS, KY_WATCH_SECOND);
+}
+
+uint64_t ky_watch_unseen_ns(const struct ky_watchdog *watchdog)
+{
+	uint64_t least = ky_watch_least_poll(watchdog), pace;
+
+	if (least == UINT64_MAX)
+		return UINT64_MAX;
+	pace = idle_pace(watchdog);
+	return ky_watch_max(least, pace + pace / SPARE_PARTS);
+}
+
 uint64_t ky_watch_polls(struct ky_watchdog *watchdog)
 {
 	struct ky_ring_snapshot *snapshot = &watchdog->snapshot;
 	uint64_t after = watchdog->note_after_ns, trusted_ns, wanted;
 	/* A poll seen for the first time is at most one threshold old, so it is reported at the
 	 * latest one shortest interval after that. */
-	uint64_t next = watchdog->now_ns +
-			ky_watch_clamp(2 * after, KY_CHECK_INTERVAL_NS, KY_WATCH_SECOND);
+	uint64_t next = watchdog->now_ns + idle_pace(watchdog);
 
 	for (uint32_t i = 0; i < snapshot->slot_count; i++) {
 		struct ky_snapshot_slot *slot = &snapshot->slots[i];

@@ -66,6 +66,7 @@ struct ky_watchdog {
 	uint64_t last_ns, last_ticks; /* of the one before; 0: none */
 	uint64_t asked_ns;
 	uint64_t hole_ns;       /* so much later than asked is a hole */
+	uint64_t unseen_ns;     /* polls up to this may begin and end between two checks */
 	uint64_t note_after_ns; /* polls open so long are noted; UINT64_MAX: none */
 	uint64_t trusted_ns;    /* no hole since then */
 	uint64_t stopped_ns;    /* the process was last seen stopped */
@@ -105,9 +106,13 @@ void ky_watch_level(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, bo
  * again at the latest. */
 uint64_t ky_watch_polls(struct ky_watchdog *watchdog);
 void ky_watch_stall(struct ky_watchdog *watchdog, struct ky_watch_rule *rule);
+/* Checks of polls may be so far apart; UINT64_MAX: no rule is about polls. */
+uint64_t ky_watch_unseen_ns(const struct ky_watchdog *watchdog);
 
 /* ended_polls.c: rule `poll`, about polls that were open at the last check and are not any more. */
 void ky_watch_ended(struct ky_watchdog *watchdog);
+/* The shortest of the rules `poll`; UINT64_MAX: there is none. */
+uint64_t ky_watch_least_poll(const struct ky_watchdog *watchdog);
 
 /* How old what has this stamp is. */
 static inline uint64_t ky_watch_age(const struct ky_watchdog *watchdog, uint64_t ticks)

@@ -104,6 +104,7 @@ static void find_times(struct ky_watchdog *watchdog)
 	if (least == UINT64_MAX)
 		least = KY_WATCH_SECOND;
 	watchdog->hole_ns = ky_watch_max(least / 2, HOLE_NS_MIN);
+	watchdog->unseen_ns = ky_watch_unseen_ns(watchdog);
 }
 
 int ky_watchdog_open(struct ky_watchdog **out, const struct ky_watchdog_options *options)
@@ -325,21 +326,24 @@ static void distrust(struct ky_watchdog *watchdog)
 		ky_watch_restart(watchdog, &watchdog->rules[i]);
 }
 
+/* Too late to trust what lasts, or so late that a poll may have begun and ended unseen. */
 static void check_lateness(struct ky_watchdog *watchdog)
 {
-	uint64_t hole;
+	uint64_t interval_ns = ky_watch_since(watchdog->now_ns, watchdog->last_ns), hole;
 
 	if (!watchdog->last_ns)
 		return;
 	hole = hole_since_last(watchdog);
-	if (hole <= watchdog->hole_ns)
+	if (hole <= watchdog->hole_ns && interval_ns <= watchdog->unseen_ns)
 		return;
 	watchdog->late_count++;
 	watchdog->stats.late_count++;
+	watchdog->stats.unwatched_ns += interval_ns;
 	watchdog->late_max_ns = ky_watch_max(watchdog->late_max_ns, hole);
 	if (hole != UINT64_MAX)
 		watchdog->stats.late_max_ns = ky_watch_max(watchdog->stats.late_max_ns, hole);
-	distrust(watchdog);
+	if (hole > watchdog->hole_ns)
+		distrust(watchdog);
 }
 
 /* Nothing is recorded, so a poll that hangs is not distinguished from one that has long ended. */

@@ -6,8 +6,10 @@
  * times a second, however often it is called.
  * A rule fires once while what it says continues, and again when that was over in between. What
  * cooldown or budget held back fires as soon as they allow if it still continues.
- * Its own lateness (stopped, starved, suspended machine) is noticed: what it saw across such a hole
- * is discarded, and the hole is counted. A poll of a process that was itself stopped is not stuck.
+ * Its own lateness (stopped, starved, suspended machine) is noticed: each interval between two
+ * checks in which a poll over a rule's threshold could begin and end unseen is counted, and after a
+ * longer one what was seen before is discarded. Of polls under 57 ms none is promised to be seen.
+ * A poll of a process that was itself stopped is not stuck.
  * The image is untrusted (ring_view.h).
  * Threads: owner.   Memory: bounded by the ring's slots and threads, rules and KY_STUCK_NOTES.
  */
@@ -37,7 +39,7 @@ struct ky_firing {
 	uint64_t suppressed_count, suppressed_rules;
 	const struct ky_stuck_note *notes; /* in order of time */
 	size_t note_count;
-	uint64_t late_count, late_max_ns; /* holes of the watchdog's own since the last firing */
+	uint64_t late_count, late_max_ns; /* checks that came too late since the last firing */
 	uint64_t stopped_count;           /* polls that stood because the process was stopped */
 };
 
@@ -95,10 +97,11 @@ void ky_watchdog_failed(struct ky_watchdog *watchdog, uint64_t fired_ns);
 struct ky_watchdog_stats {
 	uint64_t steps; /* that checked */
 	uint64_t fired, suppressed, late_count, stopped_count;
-	uint64_t late_max_ns; /* the latest of late_count; clocks that went back are not in it */
-	uint64_t waiting;     /* of suppressed: since the last firing, not reported by one yet */
-	uint64_t over_budget; /* of waiting: held back by the budget, not by a cooldown */
-	bool is_failing;      /* the last of them because too many dumps had failed */
+	uint64_t late_max_ns;  /* the latest of late_count; clocks that went back are not in it */
+	uint64_t unwatched_ns; /* between those and the checks before them */
+	uint64_t waiting;      /* of suppressed: since the last firing, not reported by one yet */
+	uint64_t over_budget;  /* of waiting: held back by the budget, not by a cooldown */
+	bool is_failing;       /* the last of them because too many dumps had failed */
 };
 void ky_watchdog_stats(const struct ky_watchdog *watchdog, struct ky_watchdog_stats *out);
 

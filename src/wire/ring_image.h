@@ -297,6 +297,13 @@ struct ky_ring_watched {
 	_Atomic uint64_t undumped; /* fired, and there is no dump */
 };
 
+/* Intervals between two checks of the rules, by the same process, that a poll over a threshold may
+ * have begun and ended in unseen. */
+struct ky_ring_unwatched {
+	_Atomic uint64_t late_count; /* checks that came too late */
+	_Atomic uint64_t ns;         /* since the ones before them, in all */
+};
+
 /* Recorded by the handler of a fatal signal; state is written last (release). */
 struct ky_ring_crash {
 	_Atomic uint32_t state; /* 0 none, 1 being written, 2 whole */
@@ -345,6 +352,7 @@ struct ky_ring_side {
 	_Alignas(64) _Atomic uint64_t
 		counter_sample_index; /* samples begun; n lies at n % their count */
 	struct ky_ring_counter_sample counter_samples[KY_COUNTER_SAMPLES];
+	_Alignas(64) struct ky_ring_unwatched unwatched; /* zeros in rings of earlier recorders */
 };
 
 /* State of a slot: bits 0..2 of its claim word; the rest is claim number + 1 (0: never claimed). */

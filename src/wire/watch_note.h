@@ -49,7 +49,7 @@ struct ky_trigger_note {
 	char unit[16];             /* "ns", "bytes", "percent", "tasks", "" ... */
 	char rule[KY_TRIGGER_TEXT_BYTES];
 	uint64_t suppressed_count; /* firings held back since the last one */
-	uint64_t late_count;       /* holes of the watchdog's own since then */
+	uint64_t late_count;       /* checks that came too late since then */
 };
 
 /* What the events say since the last reading, from a drain (drain.h: ky_drain_watch). */

@@ -100,6 +100,8 @@ static void drain__segment_begins_with_everything_a_reader_needs(void **state)
 	test_ring_metadata(&c.ring, "tokio.local_queue", "false");
 	test_ring_runtime(&c.ring, 0x7000, 1, "main");
 	test_ring_module(&c.ring, 0x1000, 0x2000, "/bin/app");
+	atomic_store(&c.ring.side->unwatched.ns, 447000000);
+	atomic_store(&c.ring.side->unwatched.late_count, 3);
 	case_start(&c);
 	assert_int_equal(ky_drain_metadata(c.drain, "stage", "prod"), 0);
 	test_writer_open(&w, &c.ring, 501, T0);
@@ -124,6 +126,8 @@ static void drain__segment_begins_with_everything_a_reader_needs(void **state)
 	assert_true(has_pair(event, "cpu_time.measured", "false"));
 	assert_true(has_pair(event, "kymo.gates_off", "waker_clone"));
 	assert_true(has_pair(event, "runtime.main", "0"));
+	assert_true(has_pair(event, "watchdog.late", "3"));
+	assert_true(has_pair(event, "watchdog.unwatched_ns", "447000000"));
 	assert_true(has_pair(event, "segment.complete", "false"));
 	assert_true(has_pair(EVENT(&c, SEGMENT_METADATA, 1), "segment.complete", "true"));
 	assert_int_equal(COUNT(&c, THREAD), 2);

@@ -195,6 +195,29 @@ static void watched__rule_has_its_value_in_its_unit(void **state)
 	end(&c);
 }
 
+static void watched__time_that_the_rules_did_not_see_is_a_line(void **state)
+{
+	static const char *const once[] = {"watchdog.late", "1", "watchdog.unwatched_ns",
+					   "149000000"};
+	static const char *const often[] = {"watchdog.late", "1200", "watchdog.unwatched_ns",
+					    "16500000000"};
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	put_pairs(&c, once, 2);
+	assert_string_equal(print(&c),
+			    "Unwatched 149 ms, in 1 interval between checks of the rules: what "
+			    "began and ended in it did not fire\n");
+	end(&c);
+	begin(&c);
+	put_pairs(&c, often, 2);
+	assert_string_equal(
+		print(&c), "Unwatched 16.5 s, in 1,200 intervals between checks of the rules: what "
+			   "began and ended in one of them did not fire\n");
+	end(&c);
+}
+
 static void watched__checks_of_a_stuck_thread_are_summarised_by_poll(void **state)
 {
 	struct text_case c;
@@ -402,6 +425,7 @@ int main(void)
 		cmocka_unit_test(watched__trace_without_events_to_report_adds_no_text),
 		cmocka_unit_test(watched__end_and_reason_are_printed_without_control_bytes),
 		cmocka_unit_test(watched__rule_has_its_value_in_its_unit),
+		cmocka_unit_test(watched__time_that_the_rules_did_not_see_is_a_line),
 		cmocka_unit_test(watched__checks_of_a_stuck_thread_are_summarised_by_poll),
 		cmocka_unit_test(watched__checks_that_measured_the_begin_anew_are_of_one_poll),
 		cmocka_unit_test(watched__system_call_has_the_name_of_the_trace_s_machine),

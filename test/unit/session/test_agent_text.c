@@ -137,11 +137,11 @@ static void agent_text__firings_without_a_dump_are_explained(void **state)
 	check(&event, "");
 	event.kind = KY_AGENT_CHECKS_LATE;
 	event.span_ns = 140000000;
-	check(&event, "process 7: 5 checks of the rules came too late, by up to 140 ms, and were "
-		      "discarded: what held only then did not fire");
+	check(&event, "process 7: 5 checks of the rules came too late, by up to 140 ms: what began "
+		      "and ended between two checks did not fire");
 	event.count = 1;
-	check(&event, "process 7: 1 check of the rules came too late, by up to 140 ms, and was "
-		      "discarded: what held only then did not fire");
+	check(&event, "process 7: 1 check of the rules came too late, by up to 140 ms: what began "
+		      "and ended between two checks did not fire");
 	event.kind = KY_AGENT_RULE_UNUSABLE;
 	check(&event, "no counter is named x");
 }
