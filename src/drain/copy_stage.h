@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* copy_stage.h - how far the ring was read; for the files of the first stage alone: slot_cursor.c
- * (sub-buffers), ring_directory.c, sample.c, side.c, resource.c, thread_count.c.
+/* copy_stage.h - how far the ring was read; for the files of the first stage alone: copy.c with
+ * slot_plan.c, slot_cursor.c, record_parse.c and record_gap.c (sub-buffers), ring_directory.c,
+ * sample.c, side.c, resource.c, thread_count.c.
  * Threads: owner.
  */
 #ifndef KY_DRAIN_COPY_STAGE_H
@@ -73,5 +74,13 @@ struct ky_copy {
 	uint64_t counters_ns;   /* when the counters were read last */
 	uint64_t resource_next; /* number of the next row */
 };
+
+/* Returns 0; -ENOMEM. */
+static inline int ky_copy_push(struct ky_copy *copy, struct ky_dthread *thread, uint64_t ticks,
+			       uint32_t type, uint32_t arg, uint64_t a)
+{
+	return ky_queue_push(&thread->queue, &copy->common->threads.queues,
+			     &(struct ky_rec){ticks, a, type, arg});
+}
 
 #endif

@@ -75,4 +75,25 @@ static inline void case_close(struct drain_case *c)
 #define NUMBER(event, id, field) ((event)->number[KY_F_##id##_##field])
 #define TEXT(event, id, field) ((event)->text[KY_F_##id##_##field])
 
+/* `count` polls of task 1, two records each, every 10 us. */
+static inline uint64_t case_polls(struct test_writer *w, uint64_t ns, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		test_poll(w, ns, 1, 0);
+		test_poll_end(w, ns + 5000, 0);
+		ns += 10000;
+	}
+	return ns;
+}
+
+/* Records in all losses that were written. */
+static inline uint64_t case_lost(struct drain_case *c)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < COUNT(c, LOSS); i++)
+		sum += NUMBER(EVENT(c, LOSS, i), LOSS, record_count);
+	return sum;
+}
+
 #endif
