@@ -36,8 +36,9 @@ agent=$(sed -n '/^library_sources =/,/^)/p; /^both_sources =/,/^)/p' src/agent/m
 # shellcheck disable=SC2086 # one word per source
 for source in src/base/*.c src/proc/*.c src/wire/*.c src/ring/ring_finder.c \
 	src/ring/ring_guard.c src/ring/ring_keep.c src/ring/ring_snapshot.c src/ring/ring_pick.c \
-	src/ring/ring_process.c src/ring/ring_view.c src/ring/status_directory.c \
-	src/unwind/*.c src/record/*.c src/record/*/*.c src/drain/*.c src/probe/*.c \
+	src/ring/ring_process.c src/ring/ring_progress.c src/ring/ring_view.c \
+	src/ring/status_directory.c src/unwind/*.c src/record/*.c src/record/*/*.c \
+	src/drain/*.c src/probe/*.c \
 	src/watch/*.c $agent src/ship/store.c \
 	src/ship/latest.c src/ship/retention.c src/ship/disk.c src/ship/unfinished_file.c \
 	src/ship/out_file.c src/ship/trace_file.c src/ship/trace_sink.c; do
