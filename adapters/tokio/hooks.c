@@ -11,6 +11,7 @@
 #include "host_words.h"
 #include "runtimes.h"
 #include "schedulers.h"
+#include "next_ids.h"
 #include "worker.h"
 
 /* Tokio's header: state, queue link, table, owner id. */
@@ -339,6 +340,7 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 	}
 	begin = kymo_poll_begin(task, table->name, KYMO_QUEUE_UNKNOWN);
 	kymo_poll_cost_begin(begin, self->depth);
+	self->poll_id = ky_tokio_next_id(table->copy);
 	before = hold(header);
 	table->poll(header);
 	after = state_of(header);
@@ -347,6 +349,7 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 		flags |= kymo_place_close(&self->place.poll, after & STATE_RUNNING ?
 								     KYMO_PLACE_LIVING_UNKNOWN :
 								     living_of(after));
+	ky_tokio_ids_end(table->copy, self->poll_id, KYMO_SPAWN_BY_POLL);
 	end = kymo_poll_end(flags);
 	if (KYMO_UNLIKELY(flags & KYMO_POLL_READY))
 		kymo_place_end(task);
@@ -378,6 +381,7 @@ static void poll_inner_task(struct ky_tokio_table *table, void *header)
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
 	struct ky_tokio_place outer_place = self->place;
+	uint64_t outer_id = self->poll_id;
 	bool is_outer_woken = self->is_woken;
 	void *outer = self->current;
 
@@ -385,6 +389,7 @@ static void poll_inner_task(struct ky_tokio_table *table, void *header)
 	kymo_poll_cost_self.counts += KYMO_POLL_COST_NESTED;
 	poll_task(table, header);
 	self->place = outer_place;
+	self->poll_id = outer_id;
 	self->is_woken = is_outer_woken;
 	self->current = outer;
 }
@@ -401,6 +406,7 @@ static void poll_after_root(struct ky_tokio_table *table, void *header)
 
 static void run_blocking(struct ky_tokio_table *table, void *header)
 {
+	struct ky_tokio_thread *self = &ky_tokio_self;
 	uint64_t after;
 
 	if (!kymo_gate_is_open(KYMO_GATE_BLOCKING)) {
@@ -408,9 +414,13 @@ static void run_blocking(struct ky_tokio_table *table, void *header)
 		return;
 	}
 	kymo_blocking_begin(word_at(header, table->id_offset), table->name);
+	self->run = header;
+	self->run_id = self->root_id = ky_tokio_next_id(table->copy);
 	hold(header);
 	table->poll(header);
 	after = state_of(header);
+	ky_tokio_ids_end(table->copy, self->run_id, KYMO_SPAWN_BY_RUN);
+	self->run = NULL;
 	kymo_blocking_end((after & STATE_COMPLETE ? KYMO_POLL_READY : 0u) |
 			  (after & STATE_CANCELLED ? KYMO_POLL_CANCELLED : 0u));
 	let_go(table, header);
@@ -506,6 +516,23 @@ static const struct ky_tokio_table *table_of(const void *header, uint32_t copy)
 	return &ky_tokio_tables[thunk / KY_TOKIO_THUNK_BYTES % KY_TOKIO_TABLES_MAX];
 }
 
+/* A task that is complete, and wakes who awaits it, spawns nothing any more: what that one spawns
+ * at once on another thread is none of its. */
+void ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy)
+{
+	void *header = self->depth ? self->current : self->run;
+	uint64_t *first = self->depth ? &self->poll_id : &self->run_id;
+	const struct ky_tokio_table *table;
+
+	if (!header || !*first || !(state_of(header) & STATE_COMPLETE))
+		return;
+	table = table_of(header, copy);
+	if (!table)
+		return;
+	ky_tokio_ids_end(table->copy, *first, self->depth ? KYMO_SPAWN_BY_POLL : KYMO_SPAWN_BY_RUN);
+	*first = 0;
+}
+
 static inline void record_wake(void *header, uint32_t copy, uint32_t flags,
 			       const struct kymo_stack_start *start)
 {
@@ -515,6 +542,7 @@ static inline void record_wake(void *header, uint32_t copy, uint32_t flags,
 
 	if (!table)
 		return;
+	ky_tokio_complete(self, copy);
 	if (self->current == header)
 		self->is_woken = true;
 	else if (state_of(header) & STATE_RUNNING)

@@ -37,6 +37,11 @@ struct ky_tokio_thread {
 	bool is_driver;         /* the last outermost poll was a current-thread runtime's */
 	bool is_late_worker;    /* its launch began before we were here; its polls gave it away */
 	struct ky_tokio_root root;
+	/* Ids that were next (next_ids.h; 0: not known): when the innermost poll began, until its
+	 * task is complete; when the run on the blocking pool began, the same; and when nothing
+	 * that the thread does could be in a poll of its root. */
+	uint64_t poll_id, run_id, root_id;
+	void *run; /* header of that run */
 };
 
 extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
@@ -80,6 +85,9 @@ void ky_tokio_take_place(const struct kymo_stack_start *start);
 /* Before a wake, while wakes are recorded; start: registers of the thread that wakes. */
 void ky_tokio_on_wake(void *header, uint32_t copy, const struct kymo_stack_start *start);
 void ky_tokio_on_wake_by_ref(void *header, uint32_t copy, const struct kymo_stack_start *start);
+
+/* Before a wake by this thread. copy: any whose wakes are known. */
+void ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy);
 
 /* Tables whose first poll contradicted the layout. */
 uint32_t ky_tokio_refused_count(void);

@@ -27,6 +27,7 @@
 #include "patch.h"
 #include "preload.h"
 #include "runtimes.h"
+#include "next_ids.h"
 #include "tables.h"
 #include "tokio_elf.h"
 #include "tokio_shape.h"
@@ -299,6 +300,10 @@ static void describe(const struct ky_tokio_found *found)
 	(void)kymo_metadata_set("tokio.tables_by_shape", shaped);
 	(void)kymo_metadata_set("tokio.copies", copies);
 	describe_roots(found);
+	(void)kymo_metadata_set("tokio.next_id", ky_tokio_ids_count() == 0 ? "none" :
+						 ky_tokio_ids_count() == found->copy_count ?
+									     "of all copies" :
+									     "of some copies");
 	(void)kymo_metadata_set("tokio.tables_unrecognised", refused);
 	(void)kymo_metadata_set("places.rule", KYMO_PLACE_RULE);
 	(void)kymo_metadata_set("offcpu.rule", KYMO_OFF_CPU_RULE);

@@ -10,6 +10,7 @@
 
 #include "hooks.h"
 #include "host_words.h"
+#include "next_ids.h"
 
 /* The first word of what a thread's waker points to; two words before it are the Arc's counts. */
 enum {
@@ -116,6 +117,9 @@ static void open_poll(struct ky_tokio_thread *self, enum kymo_root_begin how)
 	root->is_asleep = false;
 	self->current = ky_tokio_root_polls;
 	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_ROOT_BEGIN, how, 1, word, 0, 0);
+	/* Where it clones, all that the thread did since its last sleep may be of its poll. */
+	if (how == KYMO_ROOT_WOKEN)
+		self->root_id = ky_tokio_ids_root_next();
 }
 
 /* Wakers of it that live, at most: many hold the handle of a runtime. */
@@ -138,6 +142,7 @@ void ky_tokio_root_close(struct ky_tokio_thread *self, bool is_pending)
 	struct ky_tokio_root *root = &self->root;
 	uint32_t arg = 0;
 
+	self->root_id = ky_tokio_ids_root_end(self->root_id);
 	root->is_open = false;
 	if (self->current == ky_tokio_root_polls)
 		self->current = NULL;
@@ -223,7 +228,7 @@ void ky_tokio_root_awake(struct ky_tokio_thread *self)
 
 static void record_wake(const void *data, uint32_t flags)
 {
-	const struct ky_tokio_thread *self = &ky_tokio_self;
+	struct ky_tokio_thread *self = &ky_tokio_self;
 	struct known_root *known;
 	uint64_t task;
 
@@ -233,6 +238,7 @@ static void record_wake(const void *data, uint32_t flags)
 	task = known ? atomic_load_explicit(&known->task, memory_order_relaxed) : 0;
 	if (!task)
 		return;
+	ky_tokio_complete(self, 0);
 	atomic_store_explicit(&known->is_woken, 1, memory_order_relaxed);
 	if ((ky_tokio_is_worker(self) || self->is_driver) && self->depth == 0)
 		flags |= KYMO_WAKE_ON_DRIVER;

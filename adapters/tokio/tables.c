@@ -9,6 +9,7 @@
 #include "code.h"
 #include "got.h"
 #include "root_tables.h"
+#include "next_ids.h"
 #include "tokio_shape.h"
 
 struct ky_tokio_table ky_tokio_tables[KY_TOKIO_TABLES_MAX];
@@ -324,4 +325,6 @@ void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_el
 	if (found->copy_count < copies)
 		found->copy_count = copies;
 	found->object_count++;
+	if (!elf->is_nameless && object.waker_count <= 1)
+		ky_tokio_ids_find(elf, object.first_copy);
 }

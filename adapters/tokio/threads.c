@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hooks.h"
+#include "next_ids.h"
+
 struct start {
 	_Atomic uint32_t is_taken;
 	void *(*function)(void *);
@@ -25,6 +28,7 @@ static void *run(void *ctx)
 
 	atomic_store_explicit(&start->is_taken, 0, memory_order_release);
 	kymo_sampling_begin();
+	ky_tokio_self.root_id = ky_tokio_ids_root_next();
 	result = function(argument);
 	kymo_sampling_end();
 	return result;

@@ -28,7 +28,7 @@ enum kymo_gate {
 	KYMO_GATE_POLL = 1u << 0,        /* poll begin and end, first sight, end of task */
 	KYMO_GATE_WAKE = 1u << 1,        /* wakes */
 	KYMO_GATE_PARK = 1u << 2,        /* worker park and unpark */
-	KYMO_GATE_SPAWN = 1u << 3,       /* spawns, where the runtime shows them */
+	KYMO_GATE_SPAWN = 1u << 3,       /* spawns, or the ids that were given out meanwhile */
 	KYMO_GATE_DRIVER = 1u << 4,      /* driver turns and worker notifications */
 	KYMO_GATE_BLOCKING = 1u << 5,    /* runs on the blocking pool, block_in_place */
 	KYMO_GATE_WAKER_CLONE = 1u << 6, /* clones of wakers; off by default */
@@ -95,10 +95,22 @@ enum kymo_record {
 	/* calls inside polls that fail again and again; arg: errno; word: number of the system call
 	 * << 52 | descriptor + 1, 0 none << 32 | how many so far */
 	KYMO_RECORD_FAILED_CALLS = 29,
+	/* ids of tasks and closures that were given out since this poll, run or root's poll began,
+	 * right before its end; arg: enum kymo_spawn_by, copy << KYMO_SPAWN_COPY_SHIFT; word: first
+	 * id << 24 | how many, saturating */
+	KYMO_RECORD_SPAWN_WINDOW = 30,
 	KYMO_RECORD_COUNT
 };
 
 #define KYMO_FAILED_FD_MAX 0xfffffu
+
+enum kymo_spawn_by {
+	KYMO_SPAWN_BY_POLL = 0, /* the innermost open poll of the thread */
+	KYMO_SPAWN_BY_RUN = 1,  /* its run on the blocking pool */
+	KYMO_SPAWN_BY_ROOT = 2  /* the root that it polls */
+};
+#define KYMO_SPAWN_COPY_SHIFT 4
+#define KYMO_SPAWN_COUNT_MAX 0xffffffu
 
 enum kymo_root_begin {
 	KYMO_ROOT_CLONED = 0, /* it clones its waker: its poll began before, and ends after */

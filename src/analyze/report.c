@@ -640,6 +640,8 @@ static void add_blocking(struct report_making *making)
 		group->busy_ns += run_ns;
 		if (run_ns > group->run_max_ns)
 			group->run_max_ns = run_ns;
+		if (run->wait_ns != UINT64_MAX)
+			ky_length_add(&group->waits, run->wait_ns);
 		if (!run->is_open && !run->is_end_unproven && !group->is_runtimes)
 			ky_histogram_add(&report->blocking_histogram, run_ns);
 	}

@@ -79,12 +79,6 @@ struct ky_task_group {
 	bool is_runtimes;   /* the runtime's own work: last, and in no list of the worst */
 };
 
-struct ky_blocking_group {
-	uint32_t name;
-	uint64_t run_count, busy_ns, run_max_ns;
-	bool is_runtimes; /* a worker's whole life: last */
-};
-
 struct ky_length_sums {
 	uint64_t count, total_ns, max_ns;
 };
@@ -94,6 +88,14 @@ static inline void ky_length_add(struct ky_length_sums *sums, uint64_t ns)
 	sums->total_ns += ns;
 	sums->max_ns = ns > sums->max_ns ? ns : sums->max_ns;
 }
+
+struct ky_blocking_group {
+	uint32_t name;
+	uint64_t run_count, busy_ns, run_max_ns;
+	/* In line for a thread of the pool, at least: of those whose submission is known. */
+	struct ky_length_sums waits;
+	bool is_runtimes; /* a worker's whole life: last */
+};
 
 struct ky_report {
 	uint64_t from_ns, to_ns;

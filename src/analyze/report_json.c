@@ -633,6 +633,9 @@ static void report_groups(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_number(out, "runs", group->run_count);
 		ky_json_number(out, "busy_ns", group->busy_ns);
 		ky_json_number(out, "run_max_ns", group->run_max_ns);
+		ky_json_number(out, "waits", group->waits.count);
+		ky_json_number(out, "wait_ns", group->waits.total_ns);
+		ky_json_number(out, "wait_max_ns", group->waits.max_ns);
 		ky_text(out, "}");
 	}
 	ky_text(out, "]");

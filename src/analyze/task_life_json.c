@@ -4,7 +4,10 @@
 
 #include <base/json_write.h>
 #include <base/text.h>
+#include <read/spawns.h>
 #include <string.h>
+
+#define SUBMITTERS_MAX 16u
 
 static void put_name(struct ky_buf *out, const char *key, const struct ky_trace *trace,
 		     uint32_t name)
@@ -130,6 +133,30 @@ static void put_event(struct ky_buf *out, const struct ky_task_life *life,
 	ky_json_close(out, "}");
 }
 
+/* Absent where nothing is known of it. */
+static void put_spawn(struct ky_buf *out, const struct ky_trace *trace, uint32_t task)
+{
+	const struct ky_spawn *spawn = ky_trace_spawn(trace, task);
+	uint32_t list[SUBMITTERS_MAX], count;
+
+	if (!spawn)
+		return;
+	count = ky_trace_submitters(trace, task, list, SUBMITTERS_MAX);
+	ky_json_open(out, "spawn", "{");
+	ky_json_number(out, "from_ns", spawn->from_ns);
+	ky_json_number(out, "to_ns", spawn->to_ns);
+	ky_json_number(out, "polls", spawn->polls);
+	ky_json_number(out, "closures", spawn->runs);
+	ky_json_open(out, "by", "[");
+	for (uint32_t i = 0; i < count; i++) {
+		ky_json_open(out, NULL, "{");
+		put_task(out, "task", "site", trace, list[i]);
+		ky_json_close(out, "}");
+	}
+	ky_json_close(out, "]");
+	ky_json_close(out, "}");
+}
+
 void ky_task_life_json(struct ky_buf *out, const struct ky_task_life *life, uint64_t limit,
 		       const struct ky_code_stacks *stacks)
 {
@@ -141,6 +168,7 @@ void ky_task_life_json(struct ky_buf *out, const struct ky_task_life *life, uint
 	put_name(out, "site", trace, task->name);
 	put_task(out, "parent", "parent_site", trace, task->parent);
 	ky_json_number(out, "first_ns", task->first_ns);
+	put_spawn(out, trace, life->task);
 	ky_json_flag(out, "is_spawn_seen", (task->flags & KY_TASK_SPAWN_SEEN) != 0);
 	ky_json_number_or_null(out, "end_ns", task->end_ns != 0, task->end_ns);
 	ky_json_number(out, "polls", task->poll_count);

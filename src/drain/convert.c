@@ -19,7 +19,7 @@ static inline uint64_t full_task(const struct ky_convert *convert, uint64_t word
 				convert->common->names.list[id].entry.copy :
 				0;
 
-	return (word >> KYMO_NAME_BITS) | copy << KY_COPY_SHIFT;
+	return (word >> KYMO_NAME_BITS) | copy << KY_TASK_COPY_SHIFT;
 }
 
 /* A task that shows up without a spawn is reported as first seen. */
@@ -257,6 +257,7 @@ static void on_blocking(struct ky_convert *convert, struct ky_dthread *thread,
 		thread->blocking_task = id;
 		thread->blocking_name = name;
 		thread->blocking_start_ns = ns;
+		thread->root_begin_ns = ns;
 		thread->blocking_worker = thread->worker;
 		thread->is_run_counted = convert->retain.is_on &&
 					 !ky_retain_writes_run(convert, thread, rec, ns);
@@ -560,7 +561,7 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 	case KYMO_RECORD_WAKER_CLONE:
 		ky_trc_enc_event(enc, KY_EV_WAKER_CLONE, ns);
 		ky_trc_enc_varint(enc, (rec->a >> KYMO_NAME_BITS) | (rec->a & 31u)
-									    << KY_COPY_SHIFT);
+									    << KY_TASK_COPY_SHIFT);
 		ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
 		break;
 	case KYMO_RECORD_MARK:
@@ -582,6 +583,9 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 		break;
 	case KYMO_RECORD_FAILED_CALLS:
 		ky_convert_failed_calls(convert, thread, rec, ns);
+		break;
+	case KYMO_RECORD_SPAWN_WINDOW:
+		ky_convert_spawn_window(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_CUSTOM:
 		/* Nothing registers schemas yet, so the words have no meaning yet. */
@@ -629,7 +633,7 @@ static void dispatch(struct ky_convert *convert, struct ky_dthread *thread,
 	case KYMO_RECORD_WORKER_BEGIN:
 		ky_convert_worker_begin(convert, thread,
 					full_task(convert, rec->a) &
-						~(~UINT64_C(0) << KY_COPY_SHIFT),
+						~(~UINT64_C(0) << KY_TASK_COPY_SHIFT),
 					rec[1].ticks, rec[1].a, ns);
 		break;
 	case KYMO_RECORD_WORKER_END:
@@ -693,7 +697,7 @@ static inline uint32_t report(struct ky_convert *convert, struct ky_dthread *thr
 	case KY_REC_WORKER:
 		ky_convert_worker_known(convert, thread,
 					full_task(convert, rec->a) &
-						~(~UINT64_C(0) << KY_COPY_SHIFT),
+						~(~UINT64_C(0) << KY_TASK_COPY_SHIFT),
 					rec[1].ticks, rec[1].a, ns);
 		return 2;
 	case KY_REC_NOTE:

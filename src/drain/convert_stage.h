@@ -79,9 +79,11 @@ void ky_convert_task_waited(struct ky_convert *convert, const struct ky_drain_ta
 /* ---- root_event.c ---- */
 void ky_convert_root_woken(struct ky_convert *convert, uint64_t id, uint64_t ns);
 /* call_event.c */
+void ky_convert_spawn_window(struct ky_convert *convert, const struct ky_dthread *thread,
+			     const struct ky_rec *rec, uint64_t ns); /* spawn_event.c */
 void ky_convert_failed_calls(struct ky_convert *convert, const struct ky_dthread *thread,
 			     const struct ky_rec *rec, uint64_t ns);
-void ky_convert_root_begin(struct ky_convert *convert, const struct ky_dthread *thread,
+void ky_convert_root_begin(struct ky_convert *convert, struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns);
 void ky_convert_root_end(struct ky_convert *convert, struct ky_dthread *thread,
 			 const struct ky_rec *rec, uint64_t ns);

@@ -228,7 +228,7 @@ static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_ho
 		return false;
 	name = &convert->common->names.list[name_id];
 	worker = &convert->workers.list[thread->worker];
-	id = (rec->a >> KYMO_NAME_BITS) | (uint64_t)name->entry.copy << KY_COPY_SHIFT;
+	id = (rec->a >> KYMO_NAME_BITS) | (uint64_t)name->entry.copy << KY_TASK_COPY_SHIFT;
 	task = ky_hot_task(hot, id);
 	if (__builtin_expect(name->pool_serial != hot->serial || !task || ky_waits_long(task, ns) ||
 				     !ky_hot_has_worker(thread, worker),

@@ -26,7 +26,7 @@ void ky_convert_root_woken(struct ky_convert *convert, uint64_t id, uint64_t ns)
 		root->woken_ns = ns;
 }
 
-void ky_convert_root_begin(struct ky_convert *convert, const struct ky_dthread *thread,
+void ky_convert_root_begin(struct ky_convert *convert, struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns)
 {
 	struct ky_drain_root *root = take(convert, rec->a >> KYMO_NAME_BITS);
@@ -47,6 +47,9 @@ void ky_convert_root_begin(struct ky_convert *convert, const struct ky_dthread *
 	root->polled_woken_ns = root->woken_ns;
 	root->woken_ns = 0;
 	root->is_open = true;
+	thread->root_task = root->id;
+	if (rec->arg == KYMO_ROOT_WOKEN)
+		thread->root_begin_ns = ns;
 }
 
 static void write_poll(struct ky_convert *convert, const struct ky_dthread *thread,
@@ -74,6 +77,7 @@ void ky_convert_root_end(struct ky_convert *convert, struct ky_dthread *thread,
 	struct ky_drain_root *root = take(convert, rec->a >> KYMO_NAME_BITS);
 
 	thread->boundary_ns = ns;
+	thread->root_begin_ns = ns;
 	if (!root)
 		return;
 	root->task.name = (uint32_t)rec->a & KY_NAME_MASK;

@@ -10,7 +10,6 @@
 #include <drain/convert_stage.h>
 #include <kymo/emit.h>
 
-#define KY_COPY_SHIFT 48
 #define KY_NAME_MASK 0xffffffu
 #define KY_ORIGIN_OWN_POLL 1u
 #define KY_ORIGIN_OTHER_POLL 2u
@@ -21,7 +20,7 @@
 /* The task of a WAKE, whose word has its copy of Tokio where others have a name. */
 static inline uint64_t ky_woken_task(uint64_t word)
 {
-	return (word >> KYMO_NAME_BITS) | (word & 31u) << KY_COPY_SHIFT;
+	return (word >> KYMO_NAME_BITS) | (word & 31u) << KY_TASK_COPY_SHIFT;
 }
 
 /* poll: the thread's innermost, NULL; arg: of the WAKE. */

@@ -79,6 +79,7 @@ struct ky_dthread {
 	uint32_t blocking_name;
 	uint32_t blocking_worker; /* it served when the run began, KY_NONE32 */
 	bool is_blocking;
+	uint64_t root_task, root_begin_ns; /* that it polled last; not before that, 0: ever */
 	bool has_gates;
 	uint64_t gates;      /* as last reported */
 	bool is_run_counted; /* the policy holds it back */

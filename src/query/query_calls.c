@@ -3,6 +3,7 @@
 
 #include <analyze/findings/findings.h>
 #include <base/out_text.h>
+#include <read/spawns.h>
 #include <report/event_format.h>
 #include <report/syscall_name.h>
 #include <string.h>
@@ -131,6 +132,60 @@ KY_CALL(task_life)
 	(void)source;
 	if (task->end_ns >= task->first_ns)
 		put(out, task->end_ns - task->first_ns);
+}
+
+static const struct ky_spawn *spawn_of(const struct ky_query_source *source,
+				       const struct ky_task *task)
+{
+	return ky_trace_spawn(source->trace, (uint32_t)(task - source->trace->tasks));
+}
+
+KY_CALL(task_parents)
+{
+	const struct ky_task *task = row;
+	const struct ky_spawn *spawn = spawn_of(source, task);
+
+	if (spawn)
+		put(out, (uint64_t)spawn->polls + spawn->runs);
+	else if (task->parent != KY_NONE)
+		put(out, 1);
+}
+
+KY_CALL(task_spawned_from)
+{
+	const struct ky_spawn *spawn = spawn_of(source, row);
+
+	if (spawn)
+		put(out, spawn->from_ns);
+}
+
+KY_CALL(task_spawned_to)
+{
+	const struct ky_spawn *spawn = spawn_of(source, row);
+
+	if (spawn)
+		put(out, spawn->to_ns);
+}
+
+static uint32_t parent_of(const struct ky_query_source *source, const struct ky_blocking_run *run)
+{
+	return source->trace->tasks[run->task].parent;
+}
+
+KY_CALL(run_parent)
+{
+	uint32_t parent = parent_of(source, row);
+
+	if (parent != KY_NONE)
+		put(out, source->trace->tasks[parent].id);
+}
+
+KY_CALL(run_parent_site)
+{
+	uint32_t parent = parent_of(source, row);
+
+	if (parent != KY_NONE && source->trace->tasks[parent].name != KY_NONE)
+		put_text(out, ky_trace_name(source->trace, source->trace->tasks[parent].name));
 }
 
 static uint32_t worker_index(const struct ky_query_source *source, const struct ky_worker *worker)

@@ -80,7 +80,14 @@ static const struct ky_query_column tasks[] = {
 	ROW("first_ns", TIME, U64, ky_task, first_ns, 0, "Its spawn, or when it was seen first"),
 	ROW("task", ID, U64, ky_task, id, 0, "Task"),
 	ROW("site", TEXT, NAME, ky_task, name, 0, "Spawn place, or the type of its future"),
-	ROW("parent", ID, TASK, ky_task, parent, 0, "Task that spawned it"),
+	ROW("parent", ID, TASK, ky_task, parent, 0,
+	    "Task, closure or block_on that spawned it, where only one can have"),
+	ROW("parent_site", TEXT, TASK_NAME, ky_task, parent, 0, "Its spawn place"),
+	CALL("parents", COUNT, task_parents,
+	     "How many can have: polls, closures and block_ons that were under way then; NULL: not "
+	     "known"),
+	CALL("spawned_from_ns", TIME, task_spawned_from, "Spawned at the earliest then"),
+	CALL("spawned_to_ns", TIME, task_spawned_to, "... and at the latest then"),
 	ROW("end_ns", TIME, U64_OR, ky_task, end_ns, 0, "Its end; NULL: not seen"),
 	CALL("life_ns", NS, task_life, "From first_ns to its end"),
 	ROW("polls", COUNT, U32, ky_task, poll_count, 0, "Polls"),
@@ -124,8 +131,12 @@ static const struct ky_query_column blocking[] = {
 	ROW("duration_ns", NS, U64, ky_blocking_run, duration_ns, 0, "How long it took"),
 	CALL("end_ns", TIME, run_end, "When it ended; NULL: not recorded"),
 	ROW("wait_ns", NS, U64_OR, ky_blocking_run, wait_ns, UINT64_MAX,
-	    "From its spawn to its begin: in the queue of the pool"),
+	    "From its submission to its begin, in the queue of the pool: at least"),
+	ROW("wait_max_ns", NS, U64_OR, ky_blocking_run, wait_max_ns, UINT64_MAX, "... and at most"),
 	ROW("task", ID, TASK, ky_blocking_run, task, 0, "Its task id"),
+	CALL("parent", ID, run_parent,
+	     "Task, closure or block_on that submitted it, where only one can have"),
+	CALL("parent_site", TEXT, run_parent_site, "Its spawn place"),
 	ROW("site", TEXT, NAME, ky_blocking_run, name, 0, "Where it was spawned, or its closure"),
 	ROW("tid", ID, U32_OR, ky_blocking_run, tid, 0, "Thread of the pool"),
 	ROW("is_open", FLAG, BOOL, ky_blocking_run, is_open, 0,
@@ -368,7 +379,7 @@ const struct ky_query_table ky_query_tables[] = {
 	 COLUMNS(blocking),
 	 ARRAY(ky_blocking_run, blocking_runs, blocking_count),
 	 .order = "-duration_ns",
-	 .shown = "start_ns,duration_ns,wait_ns,tid,task,site"},
+	 .shown = "start_ns,duration_ns,wait_ns,tid,task,site,parent_site"},
 	{.name = "parks",
 	 .doc = "Every park of a worker",
 	 COLUMNS(parks),
@@ -468,6 +479,11 @@ const struct ky_query_view ky_query_views[] = {
 	 "sum(busy_ns) AS busy_ns, max(poll_max_ns) AS poll_max_ns, sum(delay_ns) AS delay_ns, "
 	 "sum(wakes) AS wakes, sum(long_wait_ns) AS long_wait_ns, site FROM tasks GROUP BY site",
 	 "-busy_ns"},
+	{"spawns", "Who spawns what: tasks and closures by place, and by that of their submitter",
+	 "SELECT count(*) AS tasks, sum(parent IS NOT NULL) AS exact, "
+	 "sum(parents > 1) AS several, min(first_ns) AS first_ns, site, parent_site FROM tasks "
+	 "WHERE is_root = 0 GROUP BY site, parent_site",
+	 "-tasks"},
 	{"poll_sites", "Polls by spawn place, with percentiles",
 	 "SELECT count(*) AS polls, sum(duration_ns) AS busy_ns, p50(duration_ns) AS p50_ns, "
 	 "p90(duration_ns) AS p90_ns, p99(duration_ns) AS p99_ns, max(duration_ns) AS max_ns, "

@@ -213,7 +213,7 @@ int ky_load_finish(struct ky_trace *trace)
 
 		settle_open_run(trace, run);
 		if ((task->flags & KY_TASK_SPAWN_SEEN) && task->first_ns <= run->start_ns)
-			run->wait_ns = run->start_ns - task->first_ns;
+			run->wait_ns = run->wait_max_ns = run->start_ns - task->first_ns;
 	}
 	ky_sort(trace->blocking_runs, trace->blocking_count, sizeof(*trace->blocking_runs),
 		is_run_before, NULL);

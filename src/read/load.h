@@ -149,6 +149,9 @@ bool ky_load_poll_cost(struct ky_load *load, const struct ky_frame *frame); /* p
 /* load_roots.c; what roots waited, once all is loaded. */
 bool ky_load_root_poll(struct ky_load *load, const struct ky_frame *frame);
 int ky_roots_finish(struct ky_trace *trace);
+/* spawns.c; who spawned what, once all is loaded. */
+bool ky_load_spawn_window(struct ky_load *load, const struct ky_frame *frame);
+int ky_spawns_finish(struct ky_trace *trace);
 bool ky_load_failed_calls(struct ky_load *load, const struct ky_frame *frame); /* failed_calls.c */
 /* stops.c; of the last one as above: once polls are paired. */
 bool ky_load_process_state(struct ky_load *load, const struct ky_frame *frame);

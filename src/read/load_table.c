@@ -203,7 +203,7 @@ static bool begin_run(struct ky_load *load, uint32_t tid, uint64_t start_ns, uin
 		return false;
 	run->start_ns = start_ns;
 	run->seen_ns = seen_ns;
-	run->wait_ns = UINT64_MAX;
+	run->wait_ns = run->wait_max_ns = UINT64_MAX;
 	run->task = task;
 	run->tid = tid;
 	run->name = name;

@@ -28,6 +28,8 @@ struct ky_trace_handover; /* read/handovers.h */
 struct ky_trace_state;    /* read/stops.h, and the next two */
 struct ky_trace_stop;
 struct ky_trace_throttle;
+struct ky_spawn_window; /* read/spawns.h, and the next one */
+struct ky_spawn;
 
 struct ky_trace_options {
 	/* Gets the modules and names of the trace on the way (read/symbol_table.h); may be NULL. */
@@ -140,7 +142,7 @@ struct ky_worker {
 struct ky_task {
 	uint64_t id;
 	uint32_t name;       /* index in names or KY_NONE */
-	uint32_t parent;     /* task index or KY_NONE */
+	uint32_t parent;     /* what spawned it for sure: task index or KY_NONE */
 	uint32_t flags;      /* enum ky_task_flags */
 	uint32_t poll_count; /* saturating */
 	uint64_t first_ns;   /* spawn or first sight */
@@ -297,7 +299,8 @@ struct ky_trace_crash {
 
 struct ky_blocking_run {
 	uint64_t start_ns, duration_ns;
-	uint64_t wait_ns; /* from its spawn or wake; UINT64_MAX not known */
+	/* In line, from its submission: at least, and at most; UINT64_MAX: not known. */
+	uint64_t wait_ns, wait_max_ns;
 	uint32_t task, tid, name;
 	bool is_open;
 	bool is_end_unproven; /* its end was not recorded; duration 0 */
@@ -426,6 +429,9 @@ struct ky_trace {
 	uint32_t poll_cost_count, poll_cost_capacity;
 	struct ky_trace_handover *handovers; /* by the thread that had the worker, then time */
 	uint32_t handover_count, handover_capacity;
+	struct ky_spawn_window *spawn_windows; /* by first id */
+	uint32_t spawn_window_count, spawn_window_capacity;
+	struct ky_spawn *spawns;               /* by task; NULL: none is known */
 	struct ky_trace_root_poll *root_polls; /* by end */
 	uint32_t root_poll_count, root_poll_capacity;
 	struct ky_trace_resource *resources; /* by time */

@@ -187,6 +187,7 @@ static void print_quantiles(const struct ky_report_view *view)
 static void print_groups(const struct ky_report_view *view)
 {
 	const struct ky_report *report = view->report;
+	const char *says = ky_trace_metadata(view->trace, "tokio.next_id");
 	struct ky_table table;
 
 	if (!report->group_count)
@@ -216,7 +217,18 @@ static void print_groups(const struct ky_report_view *view)
 	if (report->group_count > GROUPS_MAX)
 		ky_out_format(view->out, "  ... and %u more names; --json has all\n",
 			      report->group_count - GROUPS_MAX);
+	if (says && strcmp(says, "none") == 0)
+		ky_out_text(view->out, "  who spawned which is not known: the counter of task ids "
+				       "has no name (stripped)\n");
 	ky_out_text(view->out, "\n");
+}
+
+static void put_wait(struct ky_table *table, const struct ky_blocking_group *group, uint64_t ns)
+{
+	if (group->waits.count && !group->is_runtimes)
+		ky_table_duration(table, ns);
+	else
+		ky_table_cell(table, "-");
 }
 
 static void print_blocking(const struct ky_report_view *view)
@@ -227,13 +239,15 @@ static void print_blocking(const struct ky_report_view *view)
 	if (!report->blocking_group_count)
 		return;
 	ky_out_heading(view->out, view->is_coloured, "Blocking pool");
-	ky_table_begin(&table, "rrrl", "Runs|Time|Longest|Name");
+	ky_table_begin(&table, "rrrrrl", "Runs|Time|Longest|In line|Longest|Name");
 	for (uint32_t i = 0; i < report->blocking_group_count && i < GROUPS_MAX; i++) {
 		const struct ky_blocking_group *group = &report->blocking_groups[i];
 
 		ky_table_count(&table, group->run_count);
 		ky_table_duration(&table, group->busy_ns);
 		ky_table_duration(&table, group->run_max_ns);
+		put_wait(&table, group, group->waits.total_ns);
+		put_wait(&table, group, group->waits.max_ns);
 		ky_report_name_cell(&table, view, group->name);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/task_text.h>
 
+#include <read/spawns.h>
 #include <report/syscall_name.h>
 #include <report/wake_text.h>
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #define SITE_COLUMNS 60u
+#define SUBMITTERS_MAX 4u
 
 /* "task 3 (svc::accept)" */
 static void put_task(struct ky_buf *out, const struct ky_trace *trace, uint32_t task)
@@ -18,7 +20,10 @@ static void put_task(struct ky_buf *out, const struct ky_trace *trace, uint32_t 
 		ky_out_text(out, "a task that is not known");
 		return;
 	}
-	ky_out_format(out, "task %" PRIu64, trace->tasks[task].id);
+	if (trace->tasks[task].flags & KY_TASK_ROOT)
+		ky_out_format(out, "root %" PRIu64, trace->tasks[task].id & UINT32_MAX);
+	else
+		ky_out_format(out, "task %" PRIu64, trace->tasks[task].id);
 	if (trace->tasks[task].name == KY_NONE)
 		return;
 	ky_out_format(out, " (%s)",
@@ -52,8 +57,48 @@ static void put_function(struct ky_buf *out, const struct ky_code_stacks *stacks
 
 /* ---- one line each ---- */
 
+/* Who did it, or may have, and when: "12 us before, by task 3 (..)". */
+static void put_submitters(struct ky_buf *out, const struct ky_trace *trace, uint32_t task,
+			   const struct ky_spawn *spawn)
+{
+	uint32_t list[SUBMITTERS_MAX];
+	uint32_t named = ky_trace_submitters(trace, task, list, SUBMITTERS_MAX);
+	uint32_t count = (uint32_t)spawn->polls + spawn->runs;
+	uint64_t first_ns = trace->tasks[task].first_ns;
+	char least[KY_OUT_CELL_BYTES], most[KY_OUT_CELL_BYTES];
+
+	if (first_ns > spawn->from_ns)
+		ky_out_format(out, " %s to %s before",
+			      ky_out_duration(
+				      least, first_ns > spawn->to_ns ? first_ns - spawn->to_ns : 0),
+			      ky_out_duration(most, first_ns - spawn->from_ns));
+	if (!count) {
+		ky_out_text(out, ", outside of every poll that is seen");
+		return;
+	}
+	ky_out_text(out, ", by ");
+	for (uint32_t i = 0; i < named; i++) {
+		if (i)
+			ky_out_text(out, i + 1 == named && named == count ? " or " : ", ");
+		put_task(out, trace, list[i]);
+	}
+	if (count > named)
+		ky_out_format(out, " or one of %u others", count - named);
+	if (count > 1)
+		ky_out_text(out, ", which ran at the same time");
+}
+
 static void spawn_line(struct ky_buf *out, const struct ky_trace *trace, const struct ky_task *task)
 {
+	uint32_t index = (uint32_t)(task - trace->tasks);
+	const struct ky_spawn *spawn = ky_trace_spawn(trace, index);
+
+	if (spawn && !(task->flags & (KY_TASK_SPAWN_SEEN | KY_TASK_LIVE_AT_START))) {
+		ky_out_text(out, task->flags & KY_TASK_BLOCKING ? "began to run; submitted" :
+								  "seen first; spawned");
+		put_submitters(out, trace, index, spawn);
+		return;
+	}
 	if (task->flags & KY_TASK_SPAWN_SEEN)
 		ky_out_text(out, "spawned");
 	else

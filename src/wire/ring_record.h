@@ -41,6 +41,7 @@ static inline uint32_t ky_record_words(uint64_t header)
 	case KYMO_RECORD_ROOT_BEGIN:
 	case KYMO_RECORD_ROOT_END:
 	case KYMO_RECORD_FAILED_CALLS:
+	case KYMO_RECORD_SPAWN_WINDOW:
 		return 2;
 	case KYMO_RECORD_SPAN_BEGIN:
 	case KYMO_RECORD_SPAN_END:

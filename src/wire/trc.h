@@ -18,6 +18,8 @@
 
 /* Of a task's id: a root, the future of a block_on. */
 #define KY_TASK_ID_ROOT (UINT64_C(1) << 39)
+/* From this bit on: which copy of the runtime's library, each of which counts its own tasks. */
+#define KY_TASK_COPY_SHIFT 48
 
 enum ky_trc_tag {
 	KY_TAG_SCHEMA = 1,

@@ -23,7 +23,7 @@ static const uint8_t payload_words[KYMO_RECORD_COUNT] = {
 	[KYMO_RECORD_SPAN_BEGIN] = 2,   [KYMO_RECORD_SPAN_END] = 2,
 	[KYMO_RECORD_POLL_COUNTS] = 3,  [KYMO_RECORD_POLL_COST] = 3,
 	[KYMO_RECORD_ROOT_BEGIN] = 1,   [KYMO_RECORD_ROOT_END] = 1,
-	[KYMO_RECORD_FAILED_CALLS] = 1,
+	[KYMO_RECORD_FAILED_CALLS] = 1, [KYMO_RECORD_SPAWN_WINDOW] = 1,
 };
 
 int test_ring_open(struct test_ring *ring, const char *path)

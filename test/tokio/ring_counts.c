@@ -37,7 +37,7 @@ static uint32_t payload_words(uint32_t record, uint32_t arg)
 		[KYMO_RECORD_SPAN_BEGIN] = 2,   [KYMO_RECORD_SPAN_END] = 2,
 		[KYMO_RECORD_POLL_COUNTS] = 3,  [KYMO_RECORD_POLL_COST] = 3,
 		[KYMO_RECORD_ROOT_BEGIN] = 1,   [KYMO_RECORD_ROOT_END] = 1,
-		[KYMO_RECORD_FAILED_CALLS] = 1,
+		[KYMO_RECORD_FAILED_CALLS] = 1, [KYMO_RECORD_SPAWN_WINDOW] = 1,
 	};
 
 	return record == KYMO_RECORD_CUSTOM ? arg : words[record];

@@ -81,7 +81,8 @@ void ky_pool_runs_release(struct ky_pool_runs *runs)
 	*runs = (struct ky_pool_runs){0};
 }
 
-uint64_t ky_pool_runs_start(const struct ky_pool_runs *runs, uint32_t tid, uint64_t ns)
+const struct ky_blocking_run *ky_pool_runs_at(const struct ky_pool_runs *runs, uint32_t tid,
+					      uint64_t ns)
 {
 	const struct ky_blocking_run *run;
 	uint32_t low = 0, high = runs->count;
@@ -96,12 +97,12 @@ uint64_t ky_pool_runs_start(const struct ky_pool_runs *runs, uint32_t tid, uint6
 			high = middle;
 	}
 	if (!low)
-		return 0;
+		return NULL;
 	run = &runs->trace->blocking_runs[runs->by_thread[low - 1]];
 	if (run->tid != tid || run->start_ns + run->duration_ns < ns ||
 	    run->start_ns + run->duration_ns > ns + NEAR_NS)
-		return 0;
-	return run->start_ns;
+		return NULL;
+	return run;
 }
 
 bool ky_pool_runs_full_at(const struct ky_pool_runs *runs, uint64_t ns)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* pool_runs.h - how long a closure stood in line for a thread of the blocking pool before it ran.
  *
- * When it was submitted is not recorded: at the earliest when the poll that awaits it ended, so the
- * time in line is at least from then to the run's start. The wake of the task that awaits it comes
- * from the run's thread, right at its end.
+ * It was submitted between two moments (read/spawns.h), where those are known; else at the earliest
+ * when the poll that awaits it ended. The wake of the task that awaits it comes from the run's
+ * thread, right at its end.
  * Memory:      20 bytes a run.
  * Threads:     owner.
  */
@@ -23,8 +23,9 @@ struct ky_pool_runs {
 int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace);
 void ky_pool_runs_release(struct ky_pool_runs *runs);
 
-/* The start of the run of this thread that ended right after the wake at `ns`; 0: none. */
-uint64_t ky_pool_runs_start(const struct ky_pool_runs *runs, uint32_t tid, uint64_t ns);
+/* The run of this thread that ended right after the wake at `ns`; NULL: none. */
+const struct ky_blocking_run *ky_pool_runs_at(const struct ky_pool_runs *runs, uint32_t tid,
+					      uint64_t ns);
 /* Were as many runs under way at this moment as ever were? */
 bool ky_pool_runs_full_at(const struct ky_pool_runs *runs, uint64_t ns);
 

@@ -127,12 +127,20 @@ static void find_begins(struct ky_sync_waits *waits, const struct ky_trace *trac
 /* Only the time in line: up to the start of the run, while all threads had one. */
 static bool settle_pool(struct ky_sync_wait *one, const struct ky_pool_runs *runs)
 {
-	uint64_t start_ns = ky_pool_runs_start(runs, one->tid, one->to_ns);
+	const struct ky_blocking_run *run = ky_pool_runs_at(runs, one->tid, one->to_ns);
+	uint64_t least_ns;
 
-	if (start_ns <= one->from_ns || start_ns - one->from_ns <= KY_FIND_LONG_NS ||
-	    !ky_pool_runs_full_at(runs, one->from_ns + (start_ns - one->from_ns) / 2))
+	if (!run || run->start_ns <= one->from_ns)
 		return false;
-	one->to_ns = start_ns;
+	/* It may have been submitted after the task began to wait, by another one. */
+	least_ns = run->start_ns - one->from_ns;
+	if (run->wait_max_ns < least_ns)
+		least_ns = run->wait_max_ns;
+	if (least_ns <= KY_FIND_LONG_NS ||
+	    !ky_pool_runs_full_at(runs, run->start_ns - least_ns / 2))
+		return false;
+	one->from_ns = run->start_ns - least_ns;
+	one->to_ns = run->start_ns;
 	return true;
 }
 

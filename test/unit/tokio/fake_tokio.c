@@ -27,6 +27,7 @@ struct waker_table {
 fake_body_fn fake_poll_body, fake_shutdown_body;
 static volatile uint32_t call_count; /* keeps calls from being folded away */
 
+uint64_t fake_next_id = FAKE_NEXT_ID_FIRST;
 void fake_schedule_multi(struct fake_task *task) __asm__(TASK_MODULE
 							 "8schedule17h0000000000000001E");
 void fake_schedule_current(struct fake_task *task) __asm__(TASK_MODULE

@@ -10,6 +10,8 @@
 
 #include "../../../adapters/tokio/tables.h"
 
+#define FAKE_NEXT_ID_FIRST 100u /* at the start of the program */
+
 enum fake_state {
 	FAKE_RUNNING = 1,
 	FAKE_COMPLETE = 2,
@@ -52,6 +54,9 @@ void fake_shutdown(struct fake_task *task);
 void fake_wake(struct fake_task *task);
 void fake_wake_by_ref(struct fake_task *task);
 void fake_clone(struct fake_task *task);
+
+/* Tokio's counter of ids: the next one. */
+extern uint64_t fake_next_id __asm__("_ZN5tokio7runtime4task2id2Id4next7NEXT_ID17h05E");
 
 /* Finds the tables of this program, once. */
 const struct ky_tokio_found *fake_find(void);
