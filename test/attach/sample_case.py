@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """What the tests of sampling by kymo attach share."""
+import contextlib
 import json
 import os
 import pathlib
@@ -26,7 +27,10 @@ class SampleCase(Attach):
 
     @staticmethod
     def events_of_perf(pid):
-        links = (os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
+        links = []
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+                links.append(os.readlink(entry.path))
         return sum("perf_event" in link for link in links)
 
     @staticmethod
