@@ -7,10 +7,16 @@
 #include <cli/shared_options.h>
 #include <cli/traces.h>
 #include <errno.h>
+#include <report/chain_text.h>
 #include <report/task_text.h>
 #include <unistd.h>
 
 #define EVENTS_SHOWN 100u
+#define LINKS_SHOWN 40u
+
+enum {
+	KEY_CHAIN = 256
+};
 
 struct task_arguments {
 	struct ky_input input;
@@ -18,11 +24,15 @@ struct task_arguments {
 	struct ky_trace_symbols_options names;
 	struct ky_trace_symbols symbols;
 	uint64_t task_id, limit;
-	bool has_limit, is_json, is_wall;
+	bool has_limit, is_chain, is_json, is_wall;
 };
 
 static const struct argp_option options[] = {
-	{"limit", 'n', "N", 0, "Print at most N events; 0: all (default: of text 100, else all)",
+	{"chain", KEY_CHAIN, NULL, 0,
+	 "Say what its time depended on: of what it waited for, what that did meanwhile", 0},
+	{"limit", 'n', "N", 0,
+	 "Print at most N events, with --chain the N longest steps; 0: all (default: of text 100 "
+	 "or 40, else all)",
 	 0},
 	{0},
 };
@@ -53,9 +63,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case ARGP_KEY_NO_ARGS:
 		ky_option_error("name a task id and a trace file");
 		return 0;
+	case KEY_CHAIN:
+		arguments->is_chain = true;
+		return 0;
 	case 'n':
 		if (ky_quantity_number(text, &arguments->limit))
-			ky_option_error("--limit is a number of events, not '%s'", text);
+			ky_option_error("--limit is a number, not '%s'", text);
 		arguments->has_limit = true;
 		return 0;
 	default:
@@ -80,14 +93,49 @@ static int resolve(const struct ky_trace *trace, struct task_arguments *argument
 			     (unsigned long long)arguments->task_id);
 		return KY_EXIT_TROUBLE;
 	}
+	if (arguments->is_chain && !ky_trace_is_task(&trace->tasks[out->task])) {
+		ky_cli_error("%llu is %s, which no worker polls: --chain is of tasks",
+			     (unsigned long long)arguments->task_id,
+			     ky_trace_is_run(&trace->tasks[out->task]) ?
+				     "a closure of the blocking pool" :
+				     "the future of a block_on");
+		return KY_EXIT_TROUBLE;
+	}
 	return ky_time_range_resolve(&arguments->range, &span, &out->from_ns, &out->to_ns);
 }
 
-static int print(const struct ky_task_life *life, const struct task_arguments *arguments,
-		 const struct ky_code_stacks *stacks)
+/* What was made of the task: one of the two. */
+struct task_answer {
+	struct ky_task_life *life;
+	struct ky_task_chain *chain;
+};
+
+static void put(const struct ky_report_view *view, const struct task_answer *answer,
+		const struct task_arguments *arguments)
 {
-	uint64_t limit = arguments->has_limit ? arguments->limit : EVENTS_SHOWN;
-	struct ky_report_view view = {.trace = life->trace,
+	uint64_t limit = arguments->limit;
+
+	if (!arguments->has_limit && !arguments->is_json)
+		limit = answer->chain ? LINKS_SHOWN : EVENTS_SHOWN;
+	if (answer->chain && arguments->is_json)
+		ky_chain_json(view->out, answer->chain, limit);
+	else if (answer->chain)
+		ky_chain_text(view, answer->chain, limit);
+	else if (arguments->is_json)
+		ky_task_life_json(view->out, answer->life, limit, view->code);
+	else
+		ky_task_text(view, answer->life, limit, view->code);
+	if (arguments->is_json)
+		ky_out_text(view->out, "\n");
+}
+
+static int print(const struct ky_trace *trace, const struct task_answer *answer,
+		 const struct task_arguments *arguments, const struct ky_code_stacks *stacks)
+{
+	const struct ky_report report = {0}; /* no other names to tell apart */
+	struct ky_report_view view = {.trace = trace,
+				      .report = &report,
+				      .code = stacks,
 				      .is_coloured = ky_out_is_coloured(STDOUT_FILENO),
 				      .is_wall = arguments->is_wall};
 	struct ky_buf out;
@@ -95,12 +143,7 @@ static int print(const struct ky_task_life *life, const struct task_arguments *a
 
 	ky_buf_init(&out, 0);
 	view.out = &out;
-	if (arguments->is_json) {
-		ky_task_life_json(&out, life, arguments->has_limit ? limit : 0, stacks);
-		ky_out_text(&out, "\n");
-	} else {
-		ky_task_text(&view, life, limit, stacks);
-	}
+	put(&view, answer, arguments);
 	result = ky_cli_print(&out);
 	ky_buf_release(&out);
 	if (result == -ENOMEM)
@@ -112,7 +155,7 @@ static int make_and_print(const struct ky_trace *trace, struct task_arguments *a
 {
 	struct ky_task_life_options options_of_life = {0};
 	struct ky_code_stacks stacks;
-	struct ky_task_life *life = NULL;
+	struct task_answer answer = {0};
 	bool is_named = arguments->symbols.table != NULL;
 	int result = 0, code = resolve(trace, arguments, &options_of_life);
 
@@ -121,15 +164,20 @@ static int make_and_print(const struct ky_trace *trace, struct task_arguments *a
 	ky_progress_step("following the task");
 	if (is_named)
 		result = ky_code_stacks_make(&stacks, trace, arguments->symbols.table);
-	if (!result)
-		result = ky_task_life_make(&life, trace, &options_of_life);
+	if (!result && arguments->is_chain)
+		result = ky_chain_make(&answer.chain, trace, options_of_life.task,
+				       options_of_life.from_ns, options_of_life.to_ns,
+				       is_named ? &stacks : NULL);
+	else if (!result)
+		result = ky_task_life_make(&answer.life, trace, &options_of_life);
 	if (result) {
 		ky_cli_error("out of memory");
 		code = KY_EXIT_TROUBLE;
 	} else {
-		code = print(life, arguments, is_named ? &stacks : NULL);
+		code = print(trace, &answer, arguments, is_named ? &stacks : NULL);
 	}
-	ky_task_life_free(life);
+	ky_task_life_free(answer.life);
+	ky_chain_free(answer.chain);
 	if (is_named)
 		ky_code_stacks_release(&stacks);
 	return code;

@@ -484,6 +484,10 @@ const struct ky_query_view ky_query_views[] = {
 	 "sum(parents > 1) AS several, min(first_ns) AS first_ns, site, parent_site FROM tasks "
 	 "WHERE is_root = 0 GROUP BY site, parent_site",
 	 "-tasks"},
+	{"wake_graph", "Who wakes whom: wakes by place, and by that of the task that issued them",
+	 "SELECT count(*) AS wakes, count(DISTINCT task) AS tasks, min(time_ns) AS first_ns, site, "
+	 "waker_site, origin FROM wakes GROUP BY site, waker_site, origin",
+	 "-wakes"},
 	{"poll_sites", "Polls by spawn place, with percentiles",
 	 "SELECT count(*) AS polls, sum(duration_ns) AS busy_ns, p50(duration_ns) AS p50_ns, "
 	 "p90(duration_ns) AS p90_ns, p99(duration_ns) AS p99_ns, max(duration_ns) AS max_ns, "

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SITE_COLUMNS 60u
+
 /* Tried one after the other; then the whole name. */
 static const uint32_t name_columns[] = {60, 100, 200, UINT32_MAX};
 
@@ -127,4 +129,23 @@ void ky_report_thread_cell(struct ky_table *table, const struct ky_trace *trace,
 		ky_table_format(table, "%u %s", tid, name);
 	else
 		ky_table_format(table, "%u", tid);
+}
+
+void ky_report_put_task(struct ky_buf *out, const struct ky_trace *trace, uint32_t task)
+{
+	char name[KY_SHORT_NAME_BYTES];
+
+	if (task >= trace->task_count) {
+		ky_out_text(out, "a task that is not known");
+		return;
+	}
+	if (trace->tasks[task].flags & KY_TASK_ROOT)
+		ky_out_format(out, "root %" PRIu64, trace->tasks[task].id & UINT32_MAX);
+	else
+		ky_out_format(out, "task %" PRIu64, trace->tasks[task].id);
+	if (trace->tasks[task].name == KY_NONE)
+		return;
+	ky_out_format(out, " (%s)",
+		      ky_short_name(name, ky_trace_name(trace, trace->tasks[task].name),
+				    SITE_COLUMNS));
 }

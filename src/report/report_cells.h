@@ -38,6 +38,9 @@ void ky_report_permille_cell(struct ky_table *table, uint64_t permille); /* UINT
 void ky_report_worker_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t worker);
 void ky_report_task_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t task);
 
+/* "task 3 (svc::accept)", "root 1 (block_on)". */
+void ky_report_put_task(struct ky_buf *out, const struct ky_trace *trace, uint32_t task);
+
 /* Its name, or its kind; "-": not known. */
 const char *ky_report_runtime(const struct ky_trace *trace, uint32_t worker);
 /* "4242 tokio-runtime-w". */

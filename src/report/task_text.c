@@ -8,28 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SITE_COLUMNS 60u
 #define SUBMITTERS_MAX 4u
-
-/* "task 3 (svc::accept)" */
-static void put_task(struct ky_buf *out, const struct ky_trace *trace, uint32_t task)
-{
-	char name[KY_SHORT_NAME_BYTES];
-
-	if (task >= trace->task_count) {
-		ky_out_text(out, "a task that is not known");
-		return;
-	}
-	if (trace->tasks[task].flags & KY_TASK_ROOT)
-		ky_out_format(out, "root %" PRIu64, trace->tasks[task].id & UINT32_MAX);
-	else
-		ky_out_format(out, "task %" PRIu64, trace->tasks[task].id);
-	if (trace->tasks[task].name == KY_NONE)
-		return;
-	ky_out_format(out, " (%s)",
-		      ky_short_name(name, ky_trace_name(trace, trace->tasks[task].name),
-				    SITE_COLUMNS));
-}
 
 static void put_worker(struct ky_buf *out, const struct ky_trace *trace, uint32_t worker)
 {
@@ -80,7 +59,7 @@ static void put_submitters(struct ky_buf *out, const struct ky_trace *trace, uin
 	for (uint32_t i = 0; i < named; i++) {
 		if (i)
 			ky_out_text(out, i + 1 == named && named == count ? " or " : ", ");
-		put_task(out, trace, list[i]);
+		ky_report_put_task(out, trace, list[i]);
 	}
 	if (count > named)
 		ky_out_format(out, " or one of %u others", count - named);
@@ -107,7 +86,7 @@ static void spawn_line(struct ky_buf *out, const struct ky_trace *trace, const s
 					 "seen first; its spawn is not in the trace");
 	if (task->parent != KY_NONE) {
 		ky_out_text(out, " by ");
-		put_task(out, trace, task->parent);
+		ky_report_put_task(out, trace, task->parent);
 	}
 }
 
@@ -122,7 +101,7 @@ static void wake_line(struct ky_buf *out, const struct ky_trace *trace,
 	(void)ky_wake_text(cause, &view, &wake);
 	ky_out_text(out, "woken by ");
 	if (wake.waker != KY_NONE) {
-		put_task(out, trace, wake.waker);
+		ky_report_put_task(out, trace, wake.waker);
 		if (*cause)
 			ky_out_format(out, ", %s", cause);
 	} else {
@@ -229,7 +208,7 @@ static void put_event(struct ky_buf *out, const struct ky_task_life *life,
 		break;
 	case KY_LIFE_CHILD:
 		ky_out_text(out, "  spawns ");
-		put_task(out, trace, event->index);
+		ky_report_put_task(out, trace, event->index);
 		break;
 	case KY_LIFE_OFF_CPU:
 		off_cpu_line(out, trace, &trace->samples.rows[event->index], stacks);
@@ -256,7 +235,7 @@ static void put_head(const struct ky_report_view *view, const struct ky_task_lif
 
 	ky_buf_init(&head, 0);
 	ky_buf_init(&safe, 0);
-	put_task(&head, life->trace, life->task);
+	ky_report_put_task(&head, life->trace, life->task);
 	ky_out_safe(&safe, (const char *)head.bytes, head.used);
 	(void)ky_buf_append(&safe, "", 1);
 	if (!safe.failed)

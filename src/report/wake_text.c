@@ -46,6 +46,13 @@ static void put_cause(char *cell, const struct ky_report_view *view, struct ky_w
 		       thread);
 }
 
+const char *ky_wake_cause_text(char *cell, const struct ky_report_view *view,
+			       struct ky_wake_cause cause, uint32_t tid)
+{
+	put_cause(cell, view, cause, tid, NULL);
+	return cell;
+}
+
 const char *ky_wake_text(char *cell, const struct ky_report_view *view, const struct ky_wake *wake)
 {
 	put_cause(cell, view, ky_wake_cause_of(view->code, wake), wake->tid,

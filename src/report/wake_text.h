@@ -14,6 +14,10 @@
  * beyond the task whose poll issued it. Returns cell, of KY_WAKE_TEXT_BYTES. */
 const char *ky_wake_text(char *cell, const struct ky_report_view *view, const struct ky_wake *wake);
 
+/* The same of a cause and the thread that issued it; 0: a worker's. */
+const char *ky_wake_cause_text(char *cell, const struct ky_report_view *view,
+			       struct ky_wake_cause cause, uint32_t tid);
+
 /* Nothing where the trace has no wake. */
 void ky_wake_table(const struct ky_report_view *view);
 

@@ -23,7 +23,7 @@ static bool is_behind(uint32_t part)
 }
 
 /* What is no poll of another task. */
-static const char *part_text(uint32_t part)
+const char *ky_part_text(uint32_t part)
 {
 	switch (part) {
 	case KY_PART_RECORDER_GAP:
@@ -125,7 +125,7 @@ static void print_answer(const struct ky_report_view *view, const struct ky_why 
 		      ky_out_permille(cell, permille(most->ns, all_ns)));
 	put_name(view, most->victim);
 	if (most->culprit == KY_NONE) {
-		ky_out_format(out, ": %s.\n\n", part_text(most->part));
+		ky_out_format(out, ": %s.\n\n", ky_part_text(most->part));
 		return;
 	}
 	ky_out_text(out, most->part == KY_PART_LIFO ?
@@ -156,7 +156,7 @@ static void print_group(const struct ky_report_view *view, const struct ky_why *
 		ky_out_text(out, " waited for polls of ");
 		put_name(view, group->culprit);
 	} else {
-		ky_out_format(out, ": %s", part_text(group->part));
+		ky_out_format(out, ": %s", ky_part_text(group->part));
 	}
 	ky_out_format(out, " (%s delay%s", ky_out_count(cell, group->delay_count),
 		      group->delay_count == 1 ? "" : "s");
@@ -273,7 +273,7 @@ static void print_stand(const struct ky_report_view *view, const struct ky_delay
 			      ky_out_duration(cell, stand->longest.duration_ns));
 		put_split(out, stand->sums);
 	} else {
-		ky_out_text(out, part_text(stand->part));
+		ky_out_text(out, ky_part_text(stand->part));
 	}
 	ky_out_text(out, "\n");
 }

@@ -8,6 +8,9 @@
 #include <analyze/why.h>
 #include <report/report_cells.h>
 
+/* What a part of a delay is that is no poll of another task: enum ky_part. "" for those. */
+const char *ky_part_text(uint32_t part);
+
 /* view: out, trace, is_coloured, is_wall and worst_count are read. */
 void ky_why_text(const struct ky_report_view *view, const struct ky_why *why);
 

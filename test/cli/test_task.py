@@ -117,9 +117,57 @@ class Task(Cli):
         self.assertTrue(any("ensure_table" in (event.get("function") or "")
                             for event in found["events"]))
 
+    def chain(self, task, path, *options):
+        return json.loads(self.run_kymo("task", task, "--chain", "--json", *options, path).out)
+
+    def asked(self):
+        """Task 1 asks task 2, which waits for the driver, stands behind task 3, and answers."""
+        self.poll(1 * MS, 1 * MS, 1, "svc::ask")
+        self.wake(1500 * US, 2, waker=1)
+        self.poll(2500 * US, 500 * US, 2, "svc::answer")
+        self.wake(6 * MS, 2, origin=3)
+        self.poll(6 * MS, 1 * MS, 3, "svc::other")
+        self.poll(7 * MS, 1 * MS, 2, "svc::answer")
+        self.wake(7600 * US, 1, waker=2)
+        self.poll(8 * MS, 1 * MS, 1, "svc::ask")
+        return self.trace.save(self.dir / "asked")
+
+    def test_a_chain_is_what_the_waker_did(self):
+        found = self.chain(1, self.asked())
+        self.assertEqual([(link["kind"], link["task"], link["depth"], link["to_ns"] -
+                           link["from_ns"]) for link in found["links"]],
+                         [("poll", 1, 0, 1 * MS), ("ready", 2, 1, 500 * US),
+                          ("poll", 2, 1, 500 * US), ("waiting", 2, 1, 3 * MS),
+                          ("ready", 2, 1, 1 * MS), ("poll", 2, 1, 600 * US),
+                          ("ready", 1, 0, 400 * US), ("poll", 1, 0, 1 * MS)])
+        self.assertEqual(sum(group["ns"] for group in found["groups"]), 8 * MS)
+        behind = [group for group in found["groups"] if group.get("culprit") == "svc::other"]
+        self.assertEqual([(group["site"], group["part"], group["ns"]) for group in behind],
+                         [("svc::answer", "behind_poll", 1 * MS)])
+        text = self.run_kymo("task", 1, "--chain", self.dir / "asked").out
+        self.assertIn("svc::answer is ready: waits for polls of svc::other", text)
+        self.assertRegex(text, r"\+0\.00\d+ +3\.00 ms +task 2 \(svc::answer\) is waiting for")
+
+    def test_a_chain_of_a_range_and_of_few_steps(self):
+        path = self.asked()
+        found = self.chain(1, path, "--from", "500us", "--to", "2500us")
+        self.assertEqual(sum(group["ns"] for group in found["groups"]), 2 * MS)
+        self.assertEqual(len(self.chain(1, path, "--limit", 3)["links"]), 3)
+        text = self.run_kymo("task", 1, "--chain", "-n", 3, path).out
+        self.assertIn("... and 5 shorter ones", text)
+
+    def test_a_chain_is_of_a_task(self):
+        self.event("BlockingRunStartEvent", 0, ("tid", "U32", 9), ("task_id", "VARINT", 5),
+                   ("spawn_loc", "STRING", b"svc::run"))
+        self.event("BlockingRunEndEvent", 10, ("tid", "U32", 9), ("task_id", "VARINT", 5))
+        done = self.run_kymo("task", 5, "--chain", self.trace.save(self.dir / "run"), code=1)
+        self.assertIn("5 is a closure of the blocking pool, which no worker polls: --chain is of "
+                      "tasks", done.err)
+
     def test_names_do_not_reach_the_terminal(self):
         self.poll(0, 10, 1, "\x1b[31mred")
         path = self.trace.save(self.dir / "hostile")
+        self.assertNotIn("\x1b", self.run_kymo("task", 1, "--chain", path).out)
         self.assertNotIn("\x1b", self.run_kymo("task", 1, path).out)
         self.assertNotIn("\x1b", self.run_kymo("task", 1, "--json", path).out)
 

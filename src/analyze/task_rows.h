@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* task_rows.h - the polls of each task in the order of time, of a range.
+ *
+ * Memory:      16 bytes a poll of the range, 5 a task.
+ * Threads:     owner.
+ */
+#ifndef KY_ANALYZE_TASK_ROWS_H
+#define KY_ANALYZE_TASK_ROWS_H
+
+#include <read/trace.h>
+
+struct ky_task_row {
+	uint64_t start_ns;
+	uint64_t place; /* row << 20 | index of the worker */
+};
+
+struct ky_task_rows {
+	const struct ky_trace *trace;
+	struct ky_task_row *rows;
+	uint32_t *firsts;   /* by task; one more at the end */
+	uint8_t *is_sorted; /* by task */
+};
+
+/* Of polls that begin in [from, to), and those that are open at its begin. Returns 0, -ENOMEM. */
+int ky_task_rows_make(struct ky_task_rows *out, const struct ky_trace *trace, uint64_t from_ns,
+		      uint64_t to_ns);
+void ky_task_rows_release(struct ky_task_rows *rows);
+
+/* The last poll of the task that began before this moment. Returns false where there is none. */
+bool ky_task_rows_before(struct ky_task_rows *rows, uint32_t task, uint64_t ns,
+			 struct ky_poll *out);
+
+#endif
