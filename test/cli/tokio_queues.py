@@ -37,6 +37,8 @@ class Task:
 class Model:
     """events: (time, name, fields); delays: what is true of each delay from wake to poll."""
 
+    global_every = GLOBAL_EVERY
+
     def __init__(self, seed, workers=None, tasks=None, until_ns=100_000_000):
         self.random = random.Random(seed)
         self.workers = [Worker(i) for i in range(workers or self.random.randint(1, 8))]
@@ -62,8 +64,7 @@ class Model:
     def run(self):
         for worker in self.workers:
             self.at(worker.index * 100, self.look, worker)
-        for task in self.tasks:
-            self.at(self.random.randint(0, 2_000_000), self.arrive, task)
+        self.begin()
         while self.queue:
             time, _, what, arguments = heapq.heappop(self.queue)
             if time > self.until_ns:
@@ -71,15 +72,29 @@ class Model:
             what(time, *arguments)
         self.events.sort(key=lambda event: event[0])
 
+    def begin(self):
+        for task in self.tasks:
+            self.at(self.random.randint(0, 2_000_000), self.arrive, task)
+
     def note(self, worker, time, what, task=None, start=None):
         worker.spans.append((time, what, task, start))
 
     # ---- what the program does ----
 
-    def length(self):
+    def pause(self, least, most):
+        """Time that the runtime or the kernel takes."""
+        return self.random.randint(least, most)
+
+    def length(self, _task):
         if self.random.random() < self.long_share:
             return self.random.randint(1_000_000, 20_000_000)
         return int(self.random.lognormvariate(9.3, 0.9) * self.scale) + 200
+
+    def wakes_of(self, _task, start, end):
+        """[(time, task)] of a poll; drawn one by one, as each is used."""
+        for _ in range(self.random.choice([0, 0, 1, 1, 2, 3])):
+            when = self.random.randint(start + 50, end - 50)
+            yield when, self.random.choice(self.tasks)
 
     def arrive(self, time, task):
         """Something that a task waits for is there; the driver sees it when it looks."""
@@ -130,7 +145,7 @@ class Model:
             worker.notified = True
             self.events.append((time, "notify", (worker.index, worker is self.driver)))
             self.note(worker, time, "notified")
-            self.at(time + self.random.randint(3_000, 60_000), self.unpark, worker)
+            self.at(time + self.pause(3_000, 60_000), self.unpark, worker)
 
     def wake(self, time, worker, waker, task):
         self.events.append((time, "wake", (waker.id if waker else 0, task.id, worker.index)))
@@ -158,7 +173,7 @@ class Model:
             return
         worker.tick += 1
         task = None
-        if worker.tick % GLOBAL_EVERY == 0:
+        if worker.tick % self.global_every == 0:
             if self.io:
                 self.at(self.turn(time, worker), self.look, worker)
                 return
@@ -181,7 +196,7 @@ class Model:
         if task is None:
             self.park(time, worker)
             return
-        self.at(time + self.random.randint(80, 250), self.start, worker, task)
+        self.at(time + self.pause(80, 250), self.start, worker, task)
         worker.poll = (task, None)
 
     def steal(self, time, worker):
@@ -225,16 +240,15 @@ class Model:
         return time + 20 * len(ready) + 100
 
     def start(self, time, worker, task):
-        end = time + self.length()
+        end = time + self.length(task)
         self.events.append((time, "start", (worker.index, task.id)))
         self.note(worker, time, "poll", task.id, time)
         self.delays.append({"task": task.id, "ready_ns": task.ready_ns, "start_ns": time,
                             "worker": worker.index, "stands": task.stands})
         task.is_running, task.is_ready, task.is_woken = True, False, False
         worker.poll = (task, time)
-        for _ in range(self.random.choice([0, 0, 1, 1, 2, 3])):
-            self.at(self.random.randint(time + 50, end - 50), self.wake_inside, worker, task,
-                    self.random.choice(self.tasks))
+        for when, woken in self.wakes_of(task, time, end):
+            self.at(when, self.wake_inside, worker, task, woken)
         self.at(end, self.end, worker, task)
 
     def wake_inside(self, time, worker, waker, task):
@@ -246,7 +260,7 @@ class Model:
         task.is_running, worker.poll = False, None
         if task.is_woken:
             self.make_ready(time, task, worker, False)
-        self.at(time + self.random.randint(50, 200), self.look, worker)
+        self.at(time + self.pause(50, 200), self.look, worker)
 
     # ---- what is true ----
 
@@ -271,3 +285,49 @@ class Model:
                 since = end
             at += 1
         return parts
+
+
+class Repeated(Model):
+    """The same program again and again, whatever its polls take: what a poll does is drawn for its
+    task and its number alone, and what comes from outside comes at the same time. The polls of the
+    tasks of one place, every eighth task, take at most cap_ns.
+
+    outside: another thread wakes each task once. inside: at the start, and tasks wake each other
+    from then on. mixed: each once, and what these wake. The runtime always takes the same time."""
+    global_every = 1 << 60
+    WAKES = {"outside": [0], "inside": [0, 1, 1, 2], "mixed": [0, 0, 0, 1, 1]}
+
+    def __init__(self, seed, workers, kind, cap_ns=None, tasks=400, until_ns=100_000_000):
+        self.seed, self.kind, self.cap_ns, self.polls = seed, kind, cap_ns, {}
+        super().__init__(seed, workers, tasks, until_ns)
+
+    def pause(self, least, most):
+        return (least + most) // 2
+
+    @staticmethod
+    def is_capped(task):
+        return task % 8 == 0
+
+    def begin(self):
+        for task in self.tasks:
+            draw = random.Random(f"{self.seed}/{task.id}")
+            at = 1000 + task.id if self.kind == "inside" else draw.randint(0, self.until_ns // 2)
+            self.at(at, self.inject, task)
+
+    def drawn(self, task):
+        """(random numbers of this poll, its length without a cap)"""
+        draw = random.Random(f"{self.seed}/{task.id}/{self.polls.get(task.id, 0)}")
+        length = int(draw.lognormvariate(10.5, 0.7)) + 200
+        if self.is_capped(task.id) and draw.random() < 0.5:
+            length = draw.randint(1_000_000, 5_000_000)
+        return draw, length
+
+    def length(self, task):
+        length = self.drawn(task)[1]
+        return min(length, self.cap_ns) if self.cap_ns and self.is_capped(task.id) else length
+
+    def wakes_of(self, task, start, end):
+        draw, length = self.drawn(task)
+        self.polls[task.id] = self.polls.get(task.id, 0) + 1
+        return [(start + draw.randint(50, length - 50) * (end - start) // length,
+                 draw.choice(self.tasks)) for _ in range(draw.choice(self.WAKES[self.kind]))]
