@@ -6,6 +6,7 @@
 #include "fuzz_target.h"
 
 #include <analyze/canonical.h>
+#include <analyze/queue_replay.h>
 #include <analyze/report.h>
 #include <base/alloc.h>
 #include <kymo/base.h>
@@ -123,6 +124,28 @@ static void check_report(const struct ky_trace *trace)
 	ky_report_free(report);
 }
 
+static void count_replayed(const struct ky_poll *poll, uint64_t delay_ns, void *ctx)
+{
+	(void)poll;
+	(void)delay_ns;
+	++*(uint64_t *)ctx;
+}
+
+/* Each poll is played once, whatever the trace says. */
+static void check_replay(const struct ky_trace *trace)
+{
+	uint32_t names = ky_trace_name_count(trace);
+	uint64_t *caps = ky_alloc((names + (size_t)1) * sizeof(*caps)), polls = 0;
+	struct ky_queue_replay replay;
+
+	FUZZ_CHECK(caps);
+	for (uint32_t name = 0; name < names; name++)
+		caps[name] = name % 2 ? 1000 : UINT64_MAX;
+	FUZZ_CHECK(ky_queue_replay(&replay, trace, caps, count_replayed, &polls) == 0);
+	FUZZ_CHECK(polls == trace->polls);
+	ky_free(caps);
+}
+
 /* Returns the number of events of the trace, UINT64_MAX when it does not open. */
 static uint64_t check_open(struct input *input, struct ky_buf *json)
 {
@@ -145,6 +168,7 @@ static uint64_t check_open(struct input *input, struct ky_buf *json)
 	check_trace(trace);
 	check_samples(&trace->samples, trace);
 	check_report(trace);
+	check_replay(trace);
 	FUZZ_CHECK(ky_canonical_json(json, trace, settled.symbols) == 0);
 	events = trace->event_count;
 	ky_trace_close(trace);

@@ -91,6 +91,7 @@ complete -c kymo -n '__fish_seen_subcommand_from report' -l long-poll -x -d 'Rep
 complete -c kymo -n '__fish_seen_subcommand_from why' -l task -x -d 'Explain the delays of this task alone, each of them'
 complete -c kymo -n '__fish_seen_subcommand_from why' -l worst -x -d 'Print the N longest delays one by one (default 10, at most 1000)'
 complete -c kymo -n '__fish_seen_subcommand_from why' -l over -x -d 'Explain delays longer than DURATION (default 1ms); 0: all of them'
+complete -c kymo -n '__fish_seen_subcommand_from why' -l what-if -x -d 'Compute the delays as if no poll of SITE took longer than DURATION; may be repeated'
 complete -c kymo -n '__fish_seen_subcommand_from ps' -s i -l interval -x -d 'Count events for DURATION (default 500ms; 0: do not count)'
 complete -c kymo -n '__fish_seen_subcommand_from attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize convert' -s j -l json -d 'Print JSON: one object, or one a line where there are several'
 complete -c kymo -n '__fish_seen_subcommand_from export' -l format -x -a 'folded pprof speedscope firefox' -d 'The format to write; must be given'

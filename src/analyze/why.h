@@ -62,7 +62,9 @@ int ky_why_make(struct ky_why **out, const struct ky_trace *trace,
 		const struct ky_why_options *options);
 void ky_why_free(struct ky_why *why);
 
-/* One object, keys in fixed order: `kymo why --json`. */
-void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why);
+struct ky_what_if;
+/* One object, keys in fixed order: `kymo why --json`. what_if: NULL: not asked for. */
+void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why,
+		 const struct ky_what_if *what_if);
 
 #endif

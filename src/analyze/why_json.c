@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/why.h>
 
+#include <analyze/what_if.h>
 #include <base/json_write.h>
 
 static void put_sums(struct ky_buf *out, const uint64_t sums[KY_PARTS])
@@ -136,7 +137,8 @@ static void put_group(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_close(out, "}");
 }
 
-void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why)
+void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why,
+		 const struct ky_what_if *what_if)
 {
 	ky_json_open(out, NULL, "{");
 	ky_json_number(out, "over_ns", why->over_ns);
@@ -159,5 +161,7 @@ void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct 
 	for (uint32_t i = 0; i < why->poll_count; i++)
 		put_own(out, trace, &why->polls[i]);
 	ky_json_close(out, "]");
+	if (what_if)
+		ky_what_if_json(out, trace, what_if);
 	ky_json_close(out, "}");
 }

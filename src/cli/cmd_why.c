@@ -9,14 +9,22 @@
 #include <cli/shared_options.h>
 #include <cli/traces.h>
 #include <edit/trace_symbols.h>
+#include <analyze/short_name.h>
 #include <errno.h>
+#include <report/what_if_text.h>
 #include <report/why_text.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#define PLACES_SHOWN 5u /* in a sentence about a SITE */
+#define NAME_COLUMNS 100u
 
 enum {
 	KEY_WORST = KY_OPTION_KEY_OWN,
 	KEY_OVER,
-	KEY_TASK
+	KEY_TASK,
+	KEY_WHAT_IF
 };
 
 struct why_arguments {
@@ -25,6 +33,8 @@ struct why_arguments {
 	struct ky_why_options how;
 	uint64_t worst_count;
 	bool is_json, is_wall;
+	const char *what_ifs[KY_WHAT_IF_MAX]; /* SITE=DURATION */
+	uint32_t what_if_count;
 	struct ky_trace_symbols_options names;
 	struct ky_trace_symbols symbols; /* table NULL: there is no code to name */
 };
@@ -35,8 +45,25 @@ static const struct argp_option options[] = {
 	{"over", KEY_OVER, "DURATION", 0,
 	 "Explain delays longer than DURATION (default 1ms); 0: all of them", 0},
 	{"task", KEY_TASK, "ID", 0, "Explain the delays of this task alone, each of them", 0},
+	{"what-if", KEY_WHAT_IF, "SITE=DURATION", 0,
+	 "Compute the delays as if no poll of SITE took longer than DURATION; may be repeated", 0},
 	{0},
 };
+
+/* A place may have a '=' in its name: the last one counts. */
+static void take_what_if(struct why_arguments *arguments, const char *text)
+{
+	const char *equals = strrchr(text, '=');
+	uint64_t cap_ns;
+
+	if (!equals || equals == text || ky_quantity_ns(equals + 1, &cap_ns))
+		ky_option_error("--what-if is SITE=DURATION, such as src/main.rs:41=1ms, not '%s'",
+				text);
+	else if (arguments->what_if_count == KY_WHAT_IF_MAX)
+		ky_option_error("--what-if can be given %u times at most", KY_WHAT_IF_MAX);
+	else
+		arguments->what_ifs[arguments->what_if_count++] = text;
+}
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -64,6 +91,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 			ky_option_error("--task is a task id, not '%s'", text);
 		arguments->how.has_task = true;
 		return 0;
+	case KEY_WHAT_IF:
+		take_what_if(arguments, text);
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -85,9 +115,107 @@ static int resolve(const struct ky_trace *trace, struct why_arguments *arguments
 	return code;
 }
 
+/* ---- --what-if ---- */
+
+/* "A, B and 3 more". */
+static void list_places(struct ky_buf *out, const struct ky_trace *trace, const uint32_t *names,
+			uint32_t count)
+{
+	char cell[KY_SHORT_NAME_BYTES];
+	uint32_t shown = count < PLACES_SHOWN ? count : PLACES_SHOWN;
+
+	for (uint32_t i = 0; i < shown; i++) {
+		if (i)
+			ky_out_text(out, i + 1 == count ? " and " : ", ");
+		ky_out_text(out, ky_short_name(cell, ky_trace_name(trace, names[i]), NAME_COLUMNS));
+	}
+	if (count > shown)
+		ky_out_format(out, " and %u more", count - shown);
+}
+
+static int say_places(const struct ky_trace *trace, const char *site, const uint32_t *names,
+		      int count)
+{
+	uint32_t all[PLACES_SHOWN];
+	struct ky_buf list;
+	int all_count = 0;
+
+	ky_buf_init(&list, 0);
+	if (count == 0)
+		all_count = ky_what_if_find(trace, "", all, PLACES_SHOWN);
+	if (count > 0)
+		list_places(&list, trace, names, (uint32_t)count);
+	else if (all_count > 0)
+		list_places(&list, trace, all, (uint32_t)all_count);
+	if (list.failed || all_count < 0)
+		ky_cli_error("out of memory");
+	else if (count > 0)
+		ky_cli_error("--what-if '%s' can be any of %.*s; take more of the name of one",
+			     site, (int)list.used, (const char *)list.bytes);
+	else if (all_count > 0)
+		ky_cli_error("no task with polls has '%s' in its name, as --what-if takes it; "
+			     "there are %.*s",
+			     site, (int)list.used, (const char *)list.bytes);
+	else
+		ky_cli_error("the trace has no polls of tasks that have a name, for --what-if");
+	ky_buf_release(&list);
+	return KY_EXIT_TROUBLE;
+}
+
+static int find_cap(const struct ky_trace *trace, const char *text, struct ky_what_if_cap *cap)
+{
+	uint32_t names[PLACES_SHOWN] = {KY_NONE};
+	size_t site_bytes = (size_t)(strrchr(text, '=') - text);
+	char *site = strndup(text, site_bytes);
+	int count = site ? ky_what_if_find(trace, site, names, PLACES_SHOWN) : -ENOMEM;
+	int code = KY_EXIT_OK;
+
+	if (count < 0) {
+		ky_cli_error("out of memory");
+		code = KY_EXIT_TROUBLE;
+	} else if (count != 1) {
+		code = say_places(trace, site, names, count);
+	}
+	free(site);
+	cap->name = names[0];
+	(void)ky_quantity_ns(text + site_bytes + 1, &cap->cap_ns);
+	return code;
+}
+
+/* Finds the places. Returns an exit code. */
+static int find_caps(const struct ky_trace *trace, const struct why_arguments *arguments,
+		     struct ky_what_if_cap *caps)
+{
+	for (uint32_t i = 0; i < arguments->what_if_count; i++) {
+		int code = find_cap(trace, arguments->what_ifs[i], &caps[i]);
+
+		if (code)
+			return code;
+		for (uint32_t other = 0; other < i; other++) {
+			if (caps[other].name != caps[i].name)
+				continue;
+			ky_cli_error("--what-if '%s' and '%s' are of the same place",
+				     arguments->what_ifs[other], arguments->what_ifs[i]);
+			return KY_EXIT_TROUBLE;
+		}
+	}
+	return KY_EXIT_OK;
+}
+
+static int what_if_make(struct ky_what_if **out, const struct ky_trace *trace,
+			const struct why_arguments *arguments, const struct ky_what_if_cap *caps)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? ky_what_if_make(*out, trace, &arguments->how, caps,
+				      arguments->what_if_count) :
+		      -ENOMEM;
+}
+
+/* ---- all ---- */
+
 static int print(const struct ky_trace *trace, const struct ky_report *report,
-		 const struct ky_why *why, const struct ky_code_stacks *code,
-		 struct why_arguments *arguments)
+		 const struct ky_why *why, const struct ky_what_if *what_if,
+		 const struct ky_code_stacks *code, struct why_arguments *arguments)
 {
 	const struct ky_code_names names = ky_trace_symbols_names(&arguments->symbols);
 	struct ky_report_view view = {.trace = trace,
@@ -102,9 +230,11 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 	ky_buf_init(&out, 0);
 	view.out = &out;
 	if (arguments->is_json) {
-		ky_why_json(&out, trace, why);
+		ky_why_json(&out, trace, why, what_if);
 		ky_out_text(&out, "\n");
 	} else {
+		if (what_if)
+			ky_what_if_text(&view, what_if);
 		ky_why_text(&view, why);
 	}
 	result = ky_cli_print(&out);
@@ -119,6 +249,8 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 	struct ky_report_options report_options = {.worst_count = 1};
 	struct ky_report *report = NULL;
 	struct ky_why *why = NULL;
+	struct ky_what_if_cap caps[KY_WHAT_IF_MAX];
+	struct ky_what_if *what_if = NULL;
 	struct ky_code_stacks stacks;
 	bool is_named = arguments->symbols.table && trace->samples.stack_count;
 	int code = resolve(trace, arguments);
@@ -131,6 +263,9 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 			(unsigned long long)arguments->how.task_id);
 		return KY_EXIT_TROUBLE;
 	}
+	code = find_caps(trace, arguments, caps);
+	if (code)
+		return code;
 	arguments->how.worst_count = (uint32_t)arguments->worst_count;
 	report_options.from_ns = arguments->how.from_ns;
 	report_options.to_ns = arguments->how.to_ns;
@@ -139,6 +274,8 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 	code = ky_report_make(&report, trace, &report_options);
 	if (!code)
 		code = ky_why_make(&why, trace, &arguments->how);
+	if (!code && arguments->what_if_count)
+		code = what_if_make(&what_if, trace, arguments, caps);
 	if (!code && is_named)
 		code = ky_code_stacks_make(&stacks, trace, arguments->symbols.table);
 	is_named &= !code && why;
@@ -148,10 +285,11 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 		ky_cli_error("out of memory");
 		code = KY_EXIT_TROUBLE;
 	} else {
-		code = print(trace, report, why, is_named ? &stacks : NULL, arguments);
+		code = print(trace, report, why, what_if, is_named ? &stacks : NULL, arguments);
 	}
 	if (is_named)
 		ky_code_stacks_release(&stacks);
+	free(what_if);
 	ky_why_free(why);
 	ky_report_free(report);
 	return code;

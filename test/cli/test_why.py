@@ -14,13 +14,14 @@ KINDS = {"behind_poll.unsplit": "poll", "lifo": "poll", "parked_notified": "noti
          "parked_unnotified": "parked", "runtime": "runtime"}
 
 
-def write(model):
+def write(model, place=lambda task: "svc::task"):
     trace = Trace().metadata(pid=1)
     for time, name, fields in model.events:
         time += START_NS
         if name == "start":
             trace.event("PollStartEvent", time, (*WORKER, fields[0]),
-                        ("task_id", "VARINT", fields[1]), ("spawn_loc", "STRING", b"svc::task"))
+                        ("task_id", "VARINT", fields[1]),
+                        ("spawn_loc", "STRING", place(fields[1]).encode()))
         elif name == "end":
             trace.event("PollEndEvent", time, (*WORKER, fields[0]))
         elif name == "wake":
