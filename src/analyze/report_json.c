@@ -660,6 +660,12 @@ static void report_spans(struct ky_buf *out, const struct ky_trace *trace,
 		quantiles(out, "lengths", &groups[i].lengths);
 		ky_json_number(out, "open", groups[i].open_count);
 		ky_json_number(out, "counted", groups[i].counted_count);
+		ky_json_number(out, "cpu_ns", groups[i].split.cpu_ns);
+		ky_json_number(out, "off_cpu_ns", groups[i].split.off_cpu_ns);
+		ky_json_number(out, "polled_ns", groups[i].split.polled_ns);
+		ky_json_number(out, "ready_ns", groups[i].split.ready_ns);
+		ky_json_number(out, "waiting_ns", groups[i].split.waiting_ns);
+		ky_json_number(out, "unknown_ns", groups[i].split.unknown_ns);
 		ky_text(out, "}");
 	}
 	if (count)

@@ -56,7 +56,8 @@ static uint64_t collect(const struct ky_trace *trace, uint64_t from_ns, uint64_t
 }
 
 static void add(const struct ky_trace *trace, const struct span_part *part,
-		struct ky_histogram *histogram, struct ky_span_group *group)
+		const struct ky_span_split *splits, struct ky_histogram *histogram,
+		struct ky_span_group *group)
 {
 	group->name = part->name;
 	if (part->is_histogram) {
@@ -66,12 +67,14 @@ static void add(const struct ky_trace *trace, const struct span_part *part,
 		group->open_count++;
 	} else {
 		ky_histogram_add(histogram, trace->spans[part->at].duration_ns);
+		ky_span_split_add(&group->split, &splits[part->at]);
 	}
 }
 
 /* Parts of one name are one after the other. Returns the number of groups, -ENOMEM. */
 static int64_t group_all(const struct ky_trace *trace, const struct span_part *parts,
-			 uint64_t count, struct ky_span_group *groups)
+			 uint64_t count, const struct ky_span_split *splits,
+			 struct ky_span_group *groups)
 {
 	struct ky_histogram histogram;
 	int64_t group_count = 0;
@@ -82,7 +85,7 @@ static int64_t group_all(const struct ky_trace *trace, const struct span_part *p
 		if (ky_histogram_init(&histogram))
 			return -ENOMEM;
 		for (; i < count && parts[i].name == parts[first].name; i++)
-			add(trace, &parts[i], &histogram, &groups[group_count]);
+			add(trace, &parts[i], splits, &histogram, &groups[group_count]);
 		ky_histogram_quantiles(&histogram, &groups[group_count].lengths);
 		ky_histogram_release(&histogram);
 	}
@@ -103,6 +106,7 @@ int ky_span_groups(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_n
 {
 	size_t room = (size_t)trace->span_count + trace->histogram_count + 1;
 	struct span_part *parts = ky_alloc(room * sizeof(*parts));
+	struct ky_span_split *splits = NULL;
 	uint64_t part_count;
 	int64_t got = -ENOMEM;
 
@@ -112,8 +116,11 @@ int ky_span_groups(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_n
 		return -ENOMEM;
 	part_count = collect(trace, from_ns, to_ns ? to_ns : UINT64_MAX, parts);
 	*out = ky_alloc((count_names(parts, part_count) + 1) * sizeof(**out));
-	if (*out)
-		got = group_all(trace, parts, part_count, *out);
+	if (*out && part_count && ky_span_splits(trace, &splits) == 0)
+		got = group_all(trace, parts, part_count, splits, *out);
+	else if (*out && !part_count)
+		got = 0;
+	ky_free(splits);
 	ky_free(parts);
 	if (got < 0) {
 		ky_free(*out);

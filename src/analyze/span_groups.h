@@ -6,6 +6,7 @@
 #define KY_ANALYZE_SPAN_GROUPS_H
 
 #include <analyze/histogram.h>
+#include <analyze/span_split.h>
 #include <read/trace.h>
 
 struct ky_span_group {
@@ -13,6 +14,7 @@ struct ky_span_group {
 	struct ky_quantiles lengths; /* of those that ended, ns */
 	uint64_t open_count;         /* began and did not end in the trace */
 	uint64_t counted_count;      /* of lengths.count: in a histogram of the writer only */
+	struct ky_span_split split;  /* of those that ended and are in the trace one by one */
 };
 
 /* Spans that begin in [from, to); to 0: no end. Most time first; then by name. ky_free() frees it.

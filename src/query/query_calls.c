@@ -2,6 +2,7 @@
 #include <query/query_calls.h>
 
 #include <analyze/findings/findings.h>
+#include <base/json_write.h>
 #include <base/out_text.h>
 #include <read/spawns.h>
 #include <report/event_format.h>
@@ -237,6 +238,65 @@ KY_CALL(span_end)
 	(void)source;
 	if (!span->is_open)
 		put(out, span->start_ns + span->duration_ns);
+}
+
+KY_CALL(span_parent)
+{
+	const struct ky_trace_span *span = row;
+
+	(void)source;
+	if (span->parent_id)
+		put(out, span->parent_id);
+}
+
+KY_CALL(span_parent_name)
+{
+	const struct ky_trace_span *span = row;
+
+	if (span->parent != KY_NONE)
+		put_name(out, source->trace, source->trace->spans[span->parent].name);
+}
+
+/* NULL: it is open. */
+static const struct ky_span_split *split_of(const struct ky_query_source *source,
+					    const struct ky_trace_span *span)
+{
+	return span->is_open || !source->splits ? NULL :
+						  &source->splits[span - source->trace->spans];
+}
+
+#define SPLIT(name, member)                                                                        \
+	KY_CALL(span_##name)                                                                       \
+	{                                                                                          \
+		const struct ky_span_split *split = split_of(source, row);                         \
+                                                                                                   \
+		if (split)                                                                         \
+			put(out, split->member);                                                   \
+	}
+SPLIT(polls, polls)
+SPLIT(cpu, cpu_ns)
+SPLIT(off_cpu, off_cpu_ns)
+SPLIT(polled, polled_ns)
+SPLIT(ready, ready_ns)
+SPLIT(waiting, waiting_ns)
+SPLIT(unknown, unknown_ns)
+
+KY_CALL(span_fields)
+{
+	const struct ky_trace_span *span = row;
+
+	if (!span->field_count)
+		return;
+	ky_buf_clear(source->scratch);
+	ky_json_open(source->scratch, NULL, "{");
+	for (uint32_t i = 0; i < span->field_count; i++) {
+		const struct ky_pair *pair = &source->trace->span_fields[span->field_at + i];
+
+		ky_json_text(source->scratch, ky_trace_name(source->trace, pair->key),
+			     ky_trace_name(source->trace, pair->value));
+	}
+	ky_json_close(source->scratch, "}");
+	put_scratch(source, out);
 }
 
 KY_CALL(metadata_key)

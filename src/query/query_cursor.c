@@ -123,6 +123,7 @@ void ky_query_shared_release(struct ky_query_shared *shared)
 		ky_buf_release(shared->source.scratch);
 	ky_free(shared->source.scratch);
 	ky_free((void *)(uintptr_t)shared->source.sums);
+	ky_free(shared->source.splits);
 	ky_free(shared->lanes);
 	ky_free(shared->lane_begins);
 }
@@ -505,6 +506,9 @@ static int begin_array(struct query_cursor *cursor, struct query_vtab *vtab)
 	}
 	if (vtab->table->row_bytes == sizeof(struct ky_worker) && !shared->source.sums &&
 	    make_sums(shared))
+		return SQLITE_NOMEM;
+	if (vtab->table->row_bytes == sizeof(struct ky_trace_span) && !shared->source.splits &&
+	    ky_span_splits(shared->source.trace, &shared->source.splits))
 		return SQLITE_NOMEM;
 	if (vtab->table->rows == KY_ROWS_FINDINGS) {
 		if (shared->find && !shared->findings && shared->find(shared->ctx))

@@ -10,6 +10,7 @@
 #define KY_QUERY_QUERY_TABLE_H
 
 #include <analyze/code_stacks.h>
+#include <analyze/span_split.h>
 #include <base/buf.h>
 
 enum ky_unit {
@@ -120,6 +121,7 @@ struct ky_query_source {
 	const struct ky_trace *trace;
 	const struct ky_code_stacks *stacks; /* NULL: code has no names */
 	const struct ky_worker_sum *sums;    /* by worker */
+	struct ky_span_split *splits;        /* by span */
 	struct ky_buf *scratch;              /* of texts that are passing */
 };
 

@@ -320,6 +320,14 @@ static struct ky_event_type *add_type(struct ky_load *load, const struct ky_sche
 	trace->types[i].name = load->private->names.names[name].text;
 	trace->types[i].name_bytes = load->private->names.names[name].bytes;
 	trace->types[i].event = schema->event;
+	trace->types[i].span_kind = ky_span_kind_of(trace->types[i].name);
+	trace->types[i].span_name = KY_NONE;
+	if (trace->types[i].span_kind) {
+		trace->types[i].span_name = ky_span_place(&load->private->names,
+							  trace->types[i].name);
+		if (trace->pages.failed)
+			return NULL;
+	}
 	trace->type_count++;
 	return &trace->types[i];
 }
@@ -384,6 +392,8 @@ static bool load_event(struct ky_load *load, const struct ky_frame *frame)
 		return ky_load_table(load, frame);
 	if (!note_event(load, type, frame->timestamp_ns))
 		return false;
+	if (type->span_kind)
+		return ky_load_span(load, frame, type);
 	switch (frame->schema->event) {
 	case KY_EV_POLL_START:
 		return load_poll_start(load, frame);

@@ -13,6 +13,7 @@
 #include <read/names.h>
 #include <read/processes.h>
 #include <read/sort.h>
+#include <read/spans.h>
 #include <read/trace.h>
 #include <read/turns.h>
 
@@ -58,7 +59,7 @@ struct ky_served {
 
 struct ky_trace_private {
 	struct ky_names names;
-	struct ky_id_map tasks, workers, threads, runtimes, spans;
+	struct ky_id_map tasks, workers, threads, runtimes;
 	uint32_t lane_of_worker[KY_SMALL_WORKERS]; /* index + 1 */
 	uint64_t *long_durations;                  /* what does not fit 32 bits */
 	uint32_t long_count, long_capacity;
@@ -77,6 +78,9 @@ struct ky_trace_private {
 	uint32_t held_count, held_capacity;
 	struct ky_served *served; /* by worker, then time */
 	uint32_t served_count, served_capacity;
+	struct ky_span_edge *span_edges;
+	uint32_t span_edge_count, span_edge_capacity;
+	bool has_closes;                  /* of spans */
 	struct ky_process_key *processes; /* that files are of */
 	uint32_t process_count, process_capacity;
 	struct ky_interval *borders; /* between processes: borders.h; ascending */
@@ -163,8 +167,10 @@ bool ky_load_thread_use(struct ky_load *load, const struct ky_frame *frame); /* 
 /* load_resources.c; passes on what is no resource. */
 bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame);
 
-/* spans.c: begins, ends, and what is open. */
-bool ky_load_span(struct ky_load *load, const struct ky_frame *frame);
+/* spans.c: begins, ends, and what is open; spans, once polls are paired. */
+bool ky_load_span(struct ky_load *load, const struct ky_frame *frame,
+		  const struct ky_event_type *type);
+int ky_spans_finish(struct ky_trace *trace);
 
 /* load_samples.c: events with stacks; samples that were lost, by the cause of the LossEvent. */
 bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame);

@@ -626,10 +626,6 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_SEGMENT_INDEX:
 		load->trace->files[load->file].is_sealed = true;
 		return true;
-	case KY_EV_SPAN_ENTER:
-	case KY_EV_SPAN_EXIT:
-	case KY_EV_OPEN_SPAN:
-		return ky_load_span(load, frame);
 	case KY_EV_POLL_COST:
 		return ky_load_poll_cost(load, frame);
 	case KY_EV_ROOT_POLL:

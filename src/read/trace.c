@@ -295,6 +295,8 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	if (result == 0)
 		result = ky_spawns_finish(trace);
 	if (result == 0)
+		result = ky_spans_finish(trace);
+	if (result == 0)
 		result = ky_stops_finish(trace);
 	if (result == 0)
 		result = ky_samples_finish(trace);
@@ -338,7 +340,6 @@ static int make_trace(struct ky_trace **out, size_t source_count,
 	ky_id_map_init(&private->runtimes, &trace->pages);
 	ky_id_map_init(&private->long_delays, &trace->pages);
 	ky_id_map_init(&private->wake_sources, &trace->pages);
-	ky_id_map_init(&private->spans, &trace->pages);
 	ky_column_init(&trace->notifies, &trace->pages, sizeof(struct ky_notify_row));
 	trace->files = ky_pages_alloc(&trace->pages, source_count * sizeof(*trace->files));
 	trace->file_count = (uint32_t)source_count;
@@ -417,6 +418,11 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->resources, 0);
 	ky_pages_free(pages, trace->crashes, 0);
 	ky_pages_free(pages, trace->spans, 0);
+	ky_pages_free(pages, trace->span_fields, 0);
+	ky_pages_free(pages, trace->spawn_windows, 0);
+	ky_pages_free(pages, trace->spawns, 0);
+	if (trace->private)
+		ky_pages_free(pages, trace->private->span_edges, 0);
 }
 
 void ky_trace_close(struct ky_trace *trace)
@@ -444,7 +450,6 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_id_map_release(&private->runtimes);
 		ky_id_map_release(&private->long_delays);
 		ky_id_map_release(&private->wake_sources);
-		ky_id_map_release(&private->spans);
 		ky_free(private->long_durations);
 		ky_free(private->gaps);
 		ky_free(private->processes);

@@ -215,11 +215,18 @@ struct ky_trace_thread_cpu {
 	uint32_t tid;
 };
 
-/* See SpanEnter and SpanExit of docs/format.md. */
+/* See read/spans.h. */
 struct ky_trace_span {
 	uint64_t start_ns, duration_ns;
-	uint32_t name; /* KY_NONE unnamed */
-	bool is_open;  /* its end is not in the trace */
+	uint64_t active_ns; /* between enters and exits */
+	uint64_t id, parent_id;
+	uint64_t worker_id;             /* loading only */
+	uint32_t name;                  /* KY_NONE unnamed */
+	uint32_t task;                  /* index, of its first enter; KY_NONE */
+	uint32_t parent;                /* index in spans; KY_NONE */
+	uint32_t enter_count;           /* saturating */
+	uint32_t field_at, field_count; /* in span_fields */
+	bool is_open;                   /* its end is not in the trace */
 };
 
 /* The kernel's switch records were watched in [from, to), which stands for [stretch, to): see
@@ -312,7 +319,9 @@ struct ky_event_type {
 	const char *
 		name; /* NUL-terminated; bytes outside printable ASCII and UTF-8 kept as they are */
 	size_t name_bytes;
-	uint32_t event; /* KY_EV_ or KY_EV_UNKNOWN */
+	uint32_t event;    /* KY_EV_ or KY_EV_UNKNOWN */
+	uint8_t span_kind; /* enum ky_span_kind of read/spans.h; 0 */
+	uint32_t span_name;
 	uint64_t count;
 	uint64_t first_ns, last_ns; /* 0: no event with a time */
 };
@@ -447,7 +456,9 @@ struct ky_trace {
 	bool has_processes; /* more than one: their rows are not distinguished */
 	struct ky_trace_crash *crashes;
 	uint32_t crash_count, crash_capacity;
-	struct ky_trace_span *spans; /* in the order of their first mention */
+	struct ky_trace_span *spans; /* by start */
+	struct ky_pair *span_fields; /* of all spans: the key's and the value's name index */
+	uint32_t span_field_count, span_field_capacity;
 	uint32_t span_count, span_capacity;
 	struct ky_column notifies;             /* struct ky_notify_row: read/turns.h */
 	struct ky_trace_retention *retentions; /* ascending by time */

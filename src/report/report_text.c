@@ -81,6 +81,12 @@ static void print_workers(const struct ky_report_view *view)
 	ky_out_text(view->out, "\n");
 }
 
+/* UINT64_MAX: of nothing. */
+static uint64_t permille(uint64_t part, uint64_t whole)
+{
+	return whole ? (uint64_t)((double)part * 1000.0 / (double)whole + 0.5) : UINT64_MAX;
+}
+
 static void print_spans(const struct ky_report_view *view)
 {
 	struct ky_span_group *groups;
@@ -96,18 +102,28 @@ static void print_spans(const struct ky_report_view *view)
 		ky_free(groups);
 		return;
 	}
-	ky_out_heading(view->out, view->is_coloured,
-		       "Spans by name, most time first; open ones have no end here");
-	ky_table_begin(&table, "lrrrrr", "Span|Count|p50|p99|Max|Open");
+	ky_out_heading(
+		view->out, view->is_coloured,
+		"Spans by name, most time first, and what their tasks did: in polls is not split");
+	ky_table_begin(&table, "rrrrrrrrrrl",
+		       "Count|p50|p99|Max|Open|On CPU|Off CPU|In polls|Ready|Waiting|Span");
 	for (uint32_t i = 0; i < count && i < SPANS_MAX; i++) {
 		const struct ky_quantiles *lengths = &groups[i].lengths;
+		const struct ky_span_split *split = &groups[i].split;
+		uint64_t all_ns = split->cpu_ns + split->off_cpu_ns + split->polled_ns +
+				  split->ready_ns + split->waiting_ns + split->unknown_ns;
 
-		ky_report_name_cell(&table, view, groups[i].name);
 		ky_table_count(&table, lengths->count);
 		ky_table_duration(&table, lengths->p50);
 		ky_table_duration(&table, lengths->p99);
 		ky_table_duration(&table, lengths->max);
 		ky_table_count(&table, groups[i].open_count);
+		ky_report_permille_cell(&table, permille(split->cpu_ns, all_ns));
+		ky_report_permille_cell(&table, permille(split->off_cpu_ns, all_ns));
+		ky_report_permille_cell(&table, permille(split->polled_ns, all_ns));
+		ky_report_permille_cell(&table, permille(split->ready_ns, all_ns));
+		ky_report_permille_cell(&table, permille(split->waiting_ns, all_ns));
+		ky_report_name_cell(&table, view, groups[i].name);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);
 	if (count > SPANS_MAX)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Spans of tracing and of programs: whose they are, what they have, and where their time went."""
+import json
+import sys
+
+from cli_case import NEW, Cli, main
+from trace_maker import Trace
+
+START_NS = 1_000_000_000
+US = 1000
+MS = 1_000_000
+WORKER = ("worker_id", "VARINT")
+PLACE = "svc::api::handle:src/api.rs:40"
+
+
+class Spans(Cli):
+    def setUp(self):
+        super().setUp()
+        self.trace = Trace().metadata(pid=1, machine__architecture="x86_64")
+
+    def event(self, name, at, *fields):
+        self.trace.event(name, START_NS + at, *fields)
+
+    def poll(self, at, length, task, worker=0):
+        self.event("PollStartEvent", at, (*WORKER, worker), ("task_id", "VARINT", task),
+                   ("spawn_loc", "STRING", b"svc::task"))
+        self.event("PollEndEvent", at + length, (*WORKER, worker))
+
+    def wake(self, at, task, worker=0):
+        self.event("WakeEventEvent", at, ("waker_task_id", "VARINT", 0),
+                   ("woken_task_id", "VARINT", task), ("target_worker", "U8", worker),
+                   ("origin", "U8", 3))
+
+    def enter(self, at, span, task=None, parent=None, place=PLACE, **own):
+        self.event(f"SpanEnter:{place}", at, ("dial9.tokio.task_id", "VARINT?", task),
+                   ("span_id", "VARINT", span), ("parent_span_id", "VARINT?", parent),
+                   ("span_name", "STRING", b"handle"),
+                   *((key, "STRING", value.encode()) for key, value in own.items()))
+
+    def exit(self, at, span, place=PLACE):
+        self.event(f"SpanExit:{place}", at, ("dial9.tokio.task_id", "VARINT?", None),
+                   ("span_id", "VARINT", span), ("span_name", "STRING", b"handle"))
+
+    def close(self, at, span):
+        self.event("SpanCloseEvent", at, ("span_id", "VARINT", span))
+
+    def rows(self, path, columns="*", where="1"):
+        done = self.run_kymo("query", "--json", f"SELECT {columns} FROM spans WHERE {where}", path)
+        return json.loads(done.out)["rows"]
+
+    def made(self):
+        """Span 5 of task 7: in two polls of it, between which it waits and is ready."""
+        self.poll(0, 2 * MS, 7)
+        self.enter(1 * MS, 5, task=7, tenant="blue", parent=4)
+        self.exit(2 * MS, 5)
+        self.wake(6 * MS, 7)
+        self.poll(7 * MS, 3 * MS, 7)
+        self.enter(7 * MS, 5, task=7, tenant="blue", parent=4)
+        self.exit(9 * MS, 5)
+        self.close(12 * MS, 5)
+        return self.trace.save(self.dir / "made")
+
+    def test_a_span_is_one_from_its_first_enter_to_its_last_exit(self):
+        self.enter(500 * US, 4, task=7, place="svc::main::outer:src/main.rs:1")
+        row, = self.rows(self.made(), where="span = 5")
+        self.assertEqual((row["name"], row["task"], row["site"], row["enters"]),
+                         ("svc::api::handle", 7, "svc::task", 2))
+        self.assertEqual((row["duration_ns"], row["active_ns"]), (8 * MS, 3 * MS))
+        self.assertEqual((row["parent"], row["parent_name"]), (4, "svc::main::outer"))
+        self.assertEqual(json.loads(row["fields"]), {"tenant": "blue"})
+        self.assertFalse(row["is_open"])
+        outer, = self.rows(self.dir / "made", where="span = 4")
+        self.assertTrue(outer["is_open"])
+        self.assertIsNone(outer["ready_ns"])
+
+    def test_its_time_is_that_of_its_task(self):
+        row, = self.rows(self.made())
+        self.assertEqual([row[key] for key in ("cpu_ns", "off_cpu_ns", "polled_ns", "ready_ns",
+                                               "waiting_ns", "unknown_ns", "polls")],
+                         [0, 0, 3 * MS, 1 * MS, 4 * MS, 0, 2])
+        text = self.run_kymo("report", "--full", self.dir / "made").out
+        self.assertRegex(text, r"1 +8\.00 ms .* 37\.5 % +12\.5 % +50\.0 % +svc::api::handle")
+        group, = json.loads(self.run_kymo("report", "--json", self.dir / "made").out)[
+            "tables"]["spans"]
+        self.assertEqual((group["polled_ns"], group["ready_ns"], group["waiting_ns"]),
+                         (3 * MS, 1 * MS, 4 * MS))
+
+    def test_ids_of_closed_spans_come_back(self):
+        self.poll(0, 10 * MS, 7)
+        for at in (1 * MS, 4 * MS):
+            self.enter(at, 5, task=7)
+            self.exit(at + 1 * MS, 5)
+            self.close(at + 2 * MS, 5)
+        rows = self.rows(self.trace.save(self.dir / "again"), "start_ns, duration_ns")
+        self.assertEqual([row["duration_ns"] for row in rows], [1 * MS, 1 * MS])
+
+    def test_one_that_is_not_closed_is_open(self):
+        self.poll(0, 10 * MS, 7)
+        self.enter(1 * MS, 5, task=7)
+        self.exit(2 * MS, 5)
+        self.enter(3 * MS, 6, task=7)
+        self.exit(4 * MS, 6)
+        self.close(4 * MS, 6)
+        rows = self.rows(self.trace.save(self.dir / "open"), "span, is_open")
+        self.assertEqual([(row["span"], bool(row["is_open"])) for row in rows],
+                         [(5, True), (6, False)])
+
+    def test_older_traces_have_its_worker(self):
+        self.poll(0, 10 * MS, 9, worker=3)
+        for name, at in (("SpanEnter", 1 * MS), ("SpanExit", 2 * MS)):
+            self.event(f"{name}:{PLACE}", at, (*WORKER, 3), ("span_id", "VARINT", 5),
+                       ("span_name", "STRING", b"handle"))
+        row, = self.rows(self.trace.save(self.dir / "older"))
+        self.assertEqual((row["task"], row["duration_ns"]), (9, 1 * MS))
+
+    def test_an_ad_hoc_span_is_entered_once_and_has_late_fields(self):
+        place = "dial9_utils::adhoc_db:src/db.rs:7"
+        span = 1 << 63 | 5
+        self.poll(0, 10 * MS, 7)
+        self.enter(1 * MS, span, task=7, place=place, table="users")
+        self.event(f"SpanExit:{place}", 3 * MS, ("dial9.tokio.task_id", "VARINT?", 7),
+                   ("span_id", "VARINT", span), ("span_name", "STRING", b"db"),
+                   ("active_ns", "VARINT", 5), ("table", "STRING", b"users"),
+                   ("rows", "VARINT?", 12))
+        self.close(4 * MS, 99)  # others are closed
+        row, = self.rows(self.trace.save(self.dir / "adhoc"))
+        self.assertEqual((row["name"], row["duration_ns"], bool(row["is_open"])),
+                         ("handle", 2 * MS, False))
+        self.assertEqual(json.loads(row["fields"]), {"table": "users", "rows": "12"})
+
+    def test_all_spans_of_another_writer_are_there(self):
+        path = self.data / NEW
+        closes, = json.loads(self.run_kymo(
+            "query", "--json", "SELECT events FROM event_types WHERE type = 'SpanCloseEvent'",
+            path).out)["rows"]
+        sums, = self.rows(path, "count(*) AS n, count(task) AS tasks, max(abs(cpu_ns + off_cpu_ns "
+                                "+ polled_ns + ready_ns + waiting_ns + unknown_ns - duration_ns)) "
+                                "AS apart, count(fields) AS fields")
+        self.assertEqual((sums["n"], sums["tasks"], sums["apart"]), (closes["events"],
+                                                                     closes["events"], 0))
+        self.assertGreater(sums["fields"], 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
