@@ -2,8 +2,10 @@
 #include <query/query_calls.h>
 
 #include <analyze/findings/findings.h>
+#include <analyze/span_tail.h>
 #include <base/json_write.h>
 #include <base/out_text.h>
+#include <base/text.h>
 #include <read/spawns.h>
 #include <report/event_format.h>
 #include <report/syscall_name.h>
@@ -298,6 +300,55 @@ KY_CALL(span_fields)
 	ky_json_close(source->scratch, "}");
 	put_scratch(source, out);
 }
+
+KY_CALL(tail_kind)
+{
+	const struct ky_tail_row *tail = row;
+
+	(void)source;
+	put_text(out, ky_tail_kind_key(tail->kind));
+}
+
+KY_CALL(tail_what)
+{
+	const struct ky_tail_row *tail = row;
+
+	if (tail->kind == KY_TAIL_PART)
+		put_text(out, tail->part);
+	else if (tail->kind == KY_TAIL_FIELD)
+		put_name(out, source->trace, tail->key);
+}
+
+KY_CALL(tail_value)
+{
+	const struct ky_tail_row *tail = row;
+
+	if (tail->kind != KY_TAIL_CONCURRENCY) {
+		put_name(out, source->trace, tail->value);
+		return;
+	}
+	ky_buf_clear(source->scratch);
+	ky_text_u64(source->scratch, tail->at_least);
+	ky_text(source->scratch, " and more");
+	put_scratch(source, out);
+}
+
+/* Of parts, or of what is none. */
+#define TAIL(name, member, is_of_parts)                                                            \
+	KY_CALL(tail_##name)                                                                       \
+	{                                                                                          \
+		const struct ky_tail_row *tail = row;                                              \
+                                                                                                   \
+		(void)source;                                                                      \
+		if ((tail->kind == KY_TAIL_PART) == (is_of_parts))                                 \
+			put(out, tail->member);                                                    \
+	}
+TAIL(slow_ns, slow_ns, true)
+TAIL(typical_ns, typical_ns, true)
+TAIL(explains, explains_ppm, true)
+TAIL(slow_ppm, slow_ppm, false)
+TAIL(typical_ppm, typical_ppm, false)
+TAIL(p, p_ppb, false)
 
 KY_CALL(metadata_key)
 {

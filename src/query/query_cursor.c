@@ -124,6 +124,7 @@ void ky_query_shared_release(struct ky_query_shared *shared)
 	ky_free(shared->source.scratch);
 	ky_free((void *)(uintptr_t)shared->source.sums);
 	ky_free(shared->source.splits);
+	ky_span_tail_release(&shared->tail);
 	ky_free(shared->lanes);
 	ky_free(shared->lane_begins);
 }
@@ -259,7 +260,7 @@ static double row_estimate(const struct query_vtab *vtab)
 	if (vtab->table->rows == KY_ROWS_EVENTS)
 		return (double)trace->event_count * 20;
 	if (ky_query_is_array(vtab->table))
-		return vtab->table->rows == KY_ROWS_FINDINGS ?
+		return vtab->table->rows != KY_ROWS_ARRAY ?
 			       1.0 :
 			       (double)ky_query_array(vtab->table, trace, &rows);
 	return (double)ky_query_lane_rows(trace, vtab->table->rows);
@@ -510,7 +511,13 @@ static int begin_array(struct query_cursor *cursor, struct query_vtab *vtab)
 	if (vtab->table->row_bytes == sizeof(struct ky_trace_span) && !shared->source.splits &&
 	    ky_span_splits(shared->source.trace, &shared->source.splits))
 		return SQLITE_NOMEM;
-	if (vtab->table->rows == KY_ROWS_FINDINGS) {
+	if (vtab->table->rows == KY_ROWS_TAIL) {
+		if (!shared->has_tail && ky_span_tail_make(&shared->tail, shared->source.trace))
+			return SQLITE_NOMEM;
+		shared->has_tail = true;
+		cursor->rows = (const void *)shared->tail.rows;
+		cursor->row_end = shared->tail.count;
+	} else if (vtab->table->rows == KY_ROWS_FINDINGS) {
 		if (shared->find && !shared->findings && shared->find(shared->ctx))
 			return SQLITE_NOMEM;
 		cursor->rows = shared->findings ? (const void *)shared->findings->list : NULL;

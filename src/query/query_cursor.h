@@ -9,6 +9,7 @@
 #ifndef KY_QUERY_QUERY_CURSOR_H
 #define KY_QUERY_QUERY_CURSOR_H
 
+#include <analyze/span_tail.h>
 #include <analyze/findings/findings.h>
 #include <query/query_table.h>
 #include <query/row_order.h>
@@ -29,6 +30,8 @@ struct ky_query_shared {
 	/* Before the first finding is read: fills findings. May be NULL. */
 	int (*find)(void *ctx);
 	const struct ky_findings *findings;
+	struct ky_span_tail tail;
+	bool has_tail;
 	void *ctx; /* of both */
 };
 

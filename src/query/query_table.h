@@ -73,6 +73,7 @@ struct ky_query_column {
 enum ky_query_rows {
 	KY_ROWS_ARRAY,    /* elements of an array of the trace */
 	KY_ROWS_FINDINGS, /* the same of what was concluded from it, when first asked for */
+	KY_ROWS_TAIL,     /* the same of the slow spans */
 	KY_ROWS_POLLS,    /* by worker, then by time */
 	KY_ROWS_PARKS,
 	KY_ROWS_WAKES,
@@ -127,7 +128,8 @@ struct ky_query_source {
 
 static inline bool ky_query_is_array(const struct ky_query_table *table)
 {
-	return table->rows == KY_ROWS_ARRAY || table->rows == KY_ROWS_FINDINGS;
+	return table->rows == KY_ROWS_ARRAY || table->rows == KY_ROWS_FINDINGS ||
+	       table->rows == KY_ROWS_TAIL;
 }
 
 /* Rows of an array, filtered or not; none of FINDINGS. */

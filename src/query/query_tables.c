@@ -3,6 +3,7 @@
 #include <query/query_calls.h>
 
 #include <analyze/findings/findings.h>
+#include <analyze/span_tail.h>
 #include <stddef.h>
 
 #define ROW(name, unit, store, type, field, arg, doc)                                              \
@@ -164,6 +165,25 @@ static const struct ky_query_column spans[] = {
 	CALL("unknown_ns", NS, span_unknown, "... not known; the six add up to duration_ns"),
 	CALL("fields", TEXT, span_fields, "Its fields as JSON: json_extract(fields, '$.name')"),
 	ROW("is_open", FLAG, BOOL, ky_trace_span, is_open, 0, "Its end is not in the trace"),
+};
+
+static const struct ky_query_column span_tail[] = {
+	ROW("span", TEXT, NAME, ky_tail_row, name, 0, "Name of the spans"),
+	CALL("kind", TEXT, tail_kind,
+	     "'part' of their time, 'field', 'parent', spawn 'site' of the task, 'concurrency'"),
+	CALL("what", TEXT, tail_what, "The part, or the name of the field"),
+	CALL("value", TEXT, tail_value,
+	     "Value of the field, name of the parent, site; others open"),
+	ROW("slow_spans", COUNT, U64, ky_tail_row, slow_count, 0,
+	    "The longest 1 % of the name, at least 10"),
+	ROW("typical_spans", COUNT, U64, ky_tail_row, typical_count, 0, "The middle half of them"),
+	CALL("slow_ns", NS, tail_slow_ns, "Of a part: mean of a slow span"),
+	CALL("typical_ns", NS, tail_typical_ns, "... and of a typical one"),
+	CALL("explains_ppm", COUNT, tail_explains, "Of a part: of the extra time of the slow ones"),
+	CALL("slow_ppm", COUNT, tail_slow_ppm, "Else: of the slow ones, how many have it"),
+	CALL("typical_ppm", COUNT, tail_typical_ppm, "... and of the typical ones"),
+	CALL("p_ppb", COUNT, tail_p,
+	     "Chance of so many among the slow ones, in 1e-9, for all tests of the name together"),
 };
 
 static const struct ky_query_column off_cpu[] = {
@@ -384,6 +404,13 @@ const struct ky_query_table ky_query_tables[] = {
 	 ARRAY(ky_worker, workers, worker_count),
 	 .order = "worker",
 	 .shown = "worker,runtime,tid,life_ns,busy_ns,parked_ns,cpu_ns,polls,parks,wakes"},
+	{.name = "span_tail",
+	 .doc = "What the slow spans of a name have that the typical ones have not; of names with "
+		"100 spans and more",
+	 COLUMNS(span_tail),
+	 .rows = KY_ROWS_TAIL,
+	 .row_bytes = sizeof(struct ky_tail_row),
+	 .order = "span,-explains_ppm,p_ppb"},
 	{.name = "spans",
 	 .doc = "Every span",
 	 COLUMNS(spans),

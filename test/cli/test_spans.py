@@ -2,6 +2,7 @@
 """Spans of tracing and of programs: whose they are, what they have, and where their time went."""
 import json
 import sys
+from math import comb
 
 from cli_case import NEW, Cli, main
 from trace_maker import Trace
@@ -127,6 +128,57 @@ class Spans(Cli):
         self.assertEqual((row["name"], row["duration_ns"], bool(row["is_open"])),
                          ("handle", 2 * MS, False))
         self.assertEqual(json.loads(row["fields"]), {"table": "users", "rows": "12"})
+
+    def tail(self, path):
+        done = self.run_kymo("query", "--json", "SELECT * FROM span_tail", path)
+        return json.loads(done.out)["rows"]
+
+    def many(self, tenant_of, count=400, slow=10):
+        """Spans one after the other, the last `slow` of 2 ms in place of 1 ms, all of it waiting:
+        tenant_of(is_slow, number)."""
+        at = 0
+        for number in range(count):
+            is_slow = number >= count - slow
+            length = (2 if is_slow else 1) * MS
+            self.poll(at, 100 * US, 7)
+            self.enter(at + 10 * US, number + 1, task=7, tenant=tenant_of(is_slow, number))
+            self.exit(at + 20 * US, number + 1)
+            self.wake(at + length - 100 * US, 7)
+            self.poll(at + length - 100 * US, 90 * US, 7)
+            self.enter(at + length - 90 * US, number + 1, task=7,
+                       tenant=tenant_of(is_slow, number))
+            self.exit(at + length - 20 * US, number + 1)
+            self.close(at + length - 20 * US, number + 1)
+            at += length
+        return self.trace.save(self.dir / "many")
+
+    def test_the_tail_says_which_part_and_which_field(self):
+        path = self.many(lambda is_slow, number:
+                         "red" if is_slow and number % 5 or not is_slow and number % 10 == 0
+                         else "blue")
+        part, field = self.tail(path)
+        self.assertEqual((part["kind"], part["what"], part["slow_ns"], part["typical_ns"],
+                          part["explains_ppm"]), ("part", "waiting", 1800 * US, 800 * US,
+                                                  1_000_000))
+        self.assertEqual((field["kind"], field["what"], field["value"], field["slow_spans"],
+                          field["typical_spans"]), ("field", "tenant", "red", 10, 200))
+        # Fisher's exact test, for four: both values of the field, the spawn place, concurrency.
+        have = field["typical_ppm"] * 200 // 1_000_000
+        self.assertEqual(field["slow_ppm"], 800_000)
+        p = 4 * sum(comb(8 + have, k) * comb(202 - have, 10 - k) for k in range(8, 11)) / \
+            comb(210, 10)
+        self.assertAlmostEqual(field["p_ppb"], p * 1e9, delta=2)
+
+    def test_the_tail_is_silent_where_nothing_differs(self):
+        rows = self.tail(self.many(lambda is_slow, number: "red" if number % 3 else "blue"))
+        self.assertEqual([row["kind"] for row in rows], ["part"])
+
+    def test_values_that_each_span_has_alone_prove_nothing(self):
+        rows = self.tail(self.many(lambda is_slow, number: f"request-{number}"))
+        self.assertEqual([row["kind"] for row in rows], ["part"])
+
+    def test_of_few_spans_nothing_is_said(self):
+        self.assertEqual(self.tail(self.many(lambda is_slow, number: "red", count=99)), [])
 
     def test_all_spans_of_another_writer_are_there(self):
         path = self.data / NEW
