@@ -49,6 +49,11 @@ static bool is_wanted(const struct why_making *making, const struct ky_poll *pol
 	return !is_runtimes(making, making->trace->tasks[poll->task].name);
 }
 
+static uint64_t ready_of(const struct ky_poll *poll)
+{
+	return poll->delay_state ? poll->start_ns : poll->start_ns - poll->delay_ns;
+}
+
 static bool collect_lane(struct why_making *making, uint32_t lane)
 {
 	const struct ky_trace *trace = making->trace;
@@ -63,6 +68,10 @@ static bool collect_lane(struct why_making *making, uint32_t lane)
 			break;
 		if (making->options->has_task &&
 		    trace->tasks[poll.task].id != making->options->task_id)
+			continue;
+		if (making->options->spans &&
+		    !ky_span_times_cover(making->options->spans, poll.task, ready_of(&poll),
+					 poll.start_ns + poll.duration_ns))
 			continue;
 		if (!ky_longest_add(&making->polls, &poll, row, poll.duration_ns))
 			return false;

@@ -10,6 +10,7 @@
 #include <analyze/code_stacks.h>
 #include <analyze/delay_context.h>
 #include <analyze/own_parts.h>
+#include <analyze/span_times.h>
 #include <base/buf.h>
 
 #define KY_WHY_WORST 10u
@@ -24,6 +25,7 @@ struct ky_why_options {
 	uint32_t worst_count;    /* 0: KY_WHY_WORST; at most KY_WHY_WORST_MAX */
 	uint32_t slow_max;       /* 0: KY_WHY_SLOW_MAX, which it is at most */
 	bool has_task;
+	const struct ky_span_times *spans; /* polls of tasks in one of them; NULL: all */
 };
 
 /* What one kind of task waited for. */

@@ -2,7 +2,9 @@
 #include <cli/cli.h>
 
 #include <analyze/report.h>
+#include <analyze/span_groups.h>
 #include <analyze/why_code.h>
+#include <base/alloc.h>
 #include <base/out_text.h>
 #include <base/quantity.h>
 #include <cli/progress.h>
@@ -24,6 +26,7 @@ enum {
 	KEY_WORST = KY_OPTION_KEY_OWN,
 	KEY_OVER,
 	KEY_TASK,
+	KEY_SPAN,
 	KEY_WHAT_IF
 };
 
@@ -33,6 +36,7 @@ struct why_arguments {
 	struct ky_why_options how;
 	uint64_t worst_count;
 	bool is_json, is_wall;
+	const char *span;
 	const char *what_ifs[KY_WHAT_IF_MAX]; /* SITE=DURATION */
 	uint32_t what_if_count;
 	struct ky_trace_symbols_options names;
@@ -45,6 +49,8 @@ static const struct argp_option options[] = {
 	{"over", KEY_OVER, "DURATION", 0,
 	 "Explain delays longer than DURATION (default 1ms); 0: all of them", 0},
 	{"task", KEY_TASK, "ID", 0, "Explain the delays of this task alone, each of them", 0},
+	{"span", KEY_SPAN, "NAME", 0,
+	 "Explain the delays of tasks while they were in a span of this name", 0},
 	{"what-if", KEY_WHAT_IF, "SITE=DURATION", 0,
 	 "Compute the delays as if no poll of SITE took longer than DURATION; may be repeated", 0},
 	{0},
@@ -90,6 +96,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		if (ky_quantity_number(text, &arguments->how.task_id))
 			ky_option_error("--task is a task id, not '%s'", text);
 		arguments->how.has_task = true;
+		return 0;
+	case KEY_SPAN:
+		arguments->span = text;
 		return 0;
 	case KEY_WHAT_IF:
 		take_what_if(arguments, text);
@@ -244,6 +253,50 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
+/* ---- --span ---- */
+
+/* Those of the most time, in a sentence. */
+static int say_spans(const struct ky_trace *trace, const char *wanted)
+{
+	struct ky_span_group *groups;
+	uint32_t names[PLACES_SHOWN + 1], count;
+	struct ky_buf list;
+
+	if (!trace->span_count) {
+		ky_cli_error("the trace has no spans");
+		return KY_EXIT_TROUBLE;
+	}
+	if (ky_span_groups(trace, 0, 0, &groups, &count)) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	ky_buf_init(&list, 0);
+	for (uint32_t i = 0; i < count && i < PLACES_SHOWN; i++)
+		names[i] = groups[i].name;
+	list_places(&list, trace, names, count);
+	(void)ky_buf_append(&list, "", 1);
+	ky_cli_error("no task was in a span named '%s'; the trace has %s", wanted,
+		     list.failed ? "others" : (const char *)list.bytes);
+	ky_buf_release(&list);
+	ky_free(groups);
+	return KY_EXIT_TROUBLE;
+}
+
+/* Returns 0; else an exit status, said why. */
+static int choose_spans(const struct ky_trace *trace, struct why_arguments *arguments,
+			struct ky_span_times *times)
+{
+	arguments->how.spans = NULL;
+	if (!arguments->span)
+		return 0;
+	if (ky_span_times_make(times, trace, arguments->span)) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	arguments->how.spans = times;
+	return times->count ? 0 : say_spans(trace, arguments->span);
+}
+
 static int make_and_print(const struct ky_trace *trace, struct why_arguments *arguments)
 {
 	struct ky_report_options report_options = {.worst_count = 1};
@@ -252,6 +305,7 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 	struct ky_what_if_cap caps[KY_WHAT_IF_MAX];
 	struct ky_what_if *what_if = NULL;
 	struct ky_code_stacks stacks;
+	struct ky_span_times spans = {0};
 	bool is_named = arguments->symbols.table && trace->samples.stack_count;
 	int code = resolve(trace, arguments);
 
@@ -264,8 +318,12 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 		return KY_EXIT_TROUBLE;
 	}
 	code = find_caps(trace, arguments, caps);
-	if (code)
+	if (!code)
+		code = choose_spans(trace, arguments, &spans);
+	if (code) {
+		ky_span_times_release(&spans);
 		return code;
+	}
 	arguments->how.worst_count = (uint32_t)arguments->worst_count;
 	report_options.from_ns = arguments->how.from_ns;
 	report_options.to_ns = arguments->how.to_ns;
@@ -290,6 +348,7 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 	if (is_named)
 		ky_code_stacks_release(&stacks);
 	free(what_if);
+	ky_span_times_release(&spans);
 	ky_why_free(why);
 	ky_report_free(report);
 	return code;

@@ -129,6 +129,20 @@ class Spans(Cli):
                          ("handle", 2 * MS, False))
         self.assertEqual(json.loads(row["fields"]), {"table": "users", "rows": "12"})
 
+    def test_why_explains_the_delays_inside_of_spans(self):
+        self.made()
+        self.wake(20 * MS, 7)
+        self.poll(25 * MS, 1 * MS, 7)  # after its span
+        path = self.trace.save(self.dir / "why")
+        found = json.loads(self.run_kymo("why", "--json", "--over", "0", path).out)
+        self.assertEqual(found["slow_delays"], 2)
+        for name in ("handle", "svc::api::handle"):
+            found = json.loads(self.run_kymo("why", "--json", "--over", "0", "--span", name,
+                                             path).out)
+            self.assertEqual((found["slow_delays"], found["worst"][0]["delay_ns"]), (1, 1 * MS))
+        self.fails("why", "--span", "andle", self.data / NEW,
+                   says=["no task was in a span named 'andle'", "query_metric"])
+
     def tail(self, path):
         done = self.run_kymo("query", "--json", "SELECT * FROM span_tail", path)
         return json.loads(done.out)["rows"]
