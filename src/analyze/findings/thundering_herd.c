@@ -15,6 +15,9 @@ struct herd {
 	uint32_t waker, woken; /* name indexes of kinds of tasks; waker TIMERS */
 	uint64_t burst_count, wakes, most;
 	uint64_t at_ns; /* of the largest */
+	/* Of timers, which are due at the first wake of a burst: until each was woken, in all; and
+	 * of the longest burst. */
+	uint64_t late_ns, longest_ns;
 	uint64_t waker_task;
 };
 
@@ -25,7 +28,7 @@ struct herds {
 
 struct burst {
 	uint32_t waker, woken; /* task indexes; woken: the last one; waker TIMERS */
-	uint64_t count, first_ns, last_ns;
+	uint64_t count, first_ns, last_ns, late_ns;
 };
 
 static bool add(struct herds *herds, const struct ky_trace *trace, const struct burst *burst)
@@ -46,6 +49,11 @@ static bool add(struct herds *herds, const struct ky_trace *trace, const struct 
 	}
 	herds->list[i].burst_count++;
 	herds->list[i].wakes += burst->count;
+	if (waker == TIMERS) {
+		herds->list[i].late_ns += burst->late_ns;
+		if (burst->last_ns - burst->first_ns > herds->list[i].longest_ns)
+			herds->list[i].longest_ns = burst->last_ns - burst->first_ns;
+	}
 	if (burst->count > herds->list[i].most) {
 		herds->list[i].most = burst->count;
 		herds->list[i].at_ns = burst->first_ns;
@@ -102,6 +110,7 @@ static bool collect(struct herds *herds, const struct ky_facts *facts, uint8_t *
 		burst.count++;
 		burst.woken = wake.woken;
 		burst.last_ns = wake.time_ns;
+		burst.late_ns += wake.time_ns - burst.first_ns;
 	}
 	return add(herds, facts->trace, &burst);
 }
@@ -154,8 +163,9 @@ static void report(struct ky_findings *findings, const struct herd *herd)
 	found->culprit.task = is_timers ? herd->woken : herd->waker;
 	found->confidence = KY_CONFIDENCE_PROVEN;
 	found->victims = victims;
-	found->delay_ns = ns;
-	ky_finding_judge(found, ky_share_ppm(ns, facts->ready_ns), worst_of(herd, facts));
+	found->delay_ns = ns + herd->late_ns;
+	ky_finding_judge(found, ky_share_ppm(ns + herd->late_ns, facts->ready_ns + herd->late_ns),
+			 worst_of(herd, facts) + herd->longest_ns);
 	if (is_timers)
 		ky_text(&found->statement, "Timers");
 	else
@@ -171,8 +181,15 @@ static void report(struct ky_findings *findings, const struct herd *herd)
 	ky_text(&found->impact, "They waited ");
 	ky_say_ns(&found->impact, ns);
 	ky_text(&found->impact, " for each other, ");
-	ky_say_ppm(&found->impact, found->score_ppm);
+	ky_say_ppm(&found->impact, ky_share_ppm(ns, facts->ready_ns));
 	ky_text(&found->impact, " of all time from wake to poll.");
+	if (herd->late_ns) {
+		ky_text(&found->impact, " The last timers of a burst were up to ");
+		ky_say_ns(&found->impact, herd->longest_ns);
+		ky_text(&found->impact, " late before that, ");
+		ky_say_ns(&found->impact, herd->late_ns);
+		ky_text(&found->impact, " in all.");
+	}
 	ky_text(&found->action,
 		"Wake only those that have something to do: notify_one() or a queue in "
 		"place of notify_waiters() and broadcast, or shards of the waiters.");
