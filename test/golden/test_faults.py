@@ -71,6 +71,22 @@ class Golden(unittest.TestCase):
                 back = back.replace(f'"thread": {new},', f'"thread": "{old}",')
             self.assertEqual(back.replace('"', ""), expected.replace('"', ""))
 
+    def test_a_healthy_process_beside_it_changes_no_answer(self):
+        """Read together with the trace of another process, in either order."""
+        healthy = [TRACES / f"{name}.trc.zst" for name in corpus.programs()[1]]
+        for number, name in enumerate(corpus.programs()[0]):
+            if name in WITHOUT_TRACE:
+                continue
+            trace, beside = TRACES / f"{name}.trc.zst", healthy[number % len(healthy)]
+            alone = corpus.ask(KYMO, "report", "--json", trace)
+            both = corpus.ask(KYMO, "report", "--json",
+                              *((trace, beside) if number % 2 else (beside, trace)))
+            self.assertEqual(len(both), len(alone) + 1, name)
+            start_ns = alone[0]["trace"]["start_mono_ns"]
+            self.assertEqual([said["findings"] for said in both
+                              if said["trace"]["start_mono_ns"] == start_ns],
+                             [alone[0]["findings"]], name)
+
     def said_of(self, raw):
         """What is said of causes: of the delays, and the findings."""
         with tempfile.NamedTemporaryFile(suffix=".trc") as file:
