@@ -58,7 +58,8 @@ void ky_tokio_ids_find(const struct ky_tokio_elf *elf, uint32_t copy)
 	for (size_t i = 0; i < elf->symbol_count; i++) {
 		const struct ky_tokio_symbol *symbol = &elf->symbols[i];
 
-		if (!symbol->is_task || symbol->bytes != sizeof(uint64_t) ||
+		/* A sanitizer makes it longer. */
+		if (!symbol->is_task || symbol->bytes < sizeof(uint64_t) ||
 		    symbol->address % sizeof(uint64_t) ||
 		    !strstr(ky_tokio_elf_name(elf, symbol), "4next7NEXT_ID") ||
 		    !ky_tokio_elf_is_in(elf, symbol->address, sizeof(uint64_t), PF_R | PF_W, PF_X))
