@@ -146,6 +146,22 @@ static int merge_gaps(struct ky_trace *trace)
 	return 0;
 }
 
+bool ky_trace_has_gap(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct ky_trace_private *private = trace->private;
+	uint32_t low = 0, high = private->gap_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (private->gaps[middle].to_ns < from_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < private->gap_count && private->gaps[low].from_ns <= to_ns;
+}
+
 static void find_bounds(struct ky_trace *trace)
 {
 	uint32_t i;

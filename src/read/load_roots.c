@@ -37,29 +37,13 @@ bool ky_load_root_poll(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
-/* Is something missing that could be a poll or a wake of it? */
-static bool has_gap(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
-{
-	const struct ky_trace_private *private = trace->private;
-	uint32_t low = 0, high = private->gap_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (private->gaps[middle].to_ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < private->gap_count && private->gaps[low].from_ns <= to_ns;
-}
-
 static uint64_t wait_between(const struct ky_trace *trace, const struct ky_trace_root_poll *before,
 			     const struct ky_trace_root_poll *poll)
 {
 	uint64_t to_ns = poll->begin_min_ns ? poll->begin_min_ns : poll->begin_max_ns;
 
-	if (!before->is_pending || to_ns <= before->end_ns || has_gap(trace, before->end_ns, to_ns))
+	if (!before->is_pending || to_ns <= before->end_ns ||
+	    ky_trace_has_gap(trace, before->end_ns, to_ns))
 		return 0;
 	return to_ns - before->end_ns;
 }
@@ -83,7 +67,7 @@ int ky_roots_finish(struct ky_trace *trace)
 				trace, &trace->root_polls[last[poll->task] - 1], poll);
 		if (poll->wait_ns >= KY_LONG_WAIT_NS)
 			task->long_wait_ns += poll->wait_ns;
-		if (poll->woken_ns && has_gap(trace, poll->woken_ns, poll->begin_max_ns))
+		if (poll->woken_ns && ky_trace_has_gap(trace, poll->woken_ns, poll->begin_max_ns))
 			poll->woken_ns = 0;
 		last[poll->task] = i + 1;
 	}

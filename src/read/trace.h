@@ -542,6 +542,8 @@ struct ky_park {
 };
 /* May records of this worker be among the lost ones? */
 bool ky_trace_is_loss_of(const struct ky_worker *worker, const struct ky_trace_loss *loss);
+/* Are records of any thread missing in [from, to]? */
+bool ky_trace_has_gap(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns);
 void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 		   struct ky_park *out);
 

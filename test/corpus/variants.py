@@ -156,3 +156,103 @@ def renumbered(raw, seed):
             byte = new.get(tid, tid) >> (7 * i) & 0x7F
             out[at + i] = byte | (0x80 if i < shift // 7 - 1 else 0)
     return bytes(out), new
+
+
+class Frames(Walk):
+    """frames: (begin, end, name of the event or None, time, {field: number}); a reset is none."""
+
+    def __init__(self, raw):
+        self.frames_found, self.base, self.begin = [], 0, 0
+        super().__init__(raw, self.note)
+
+    def note(self, _, field, tag, at, end):
+        if tag == VARINT:
+            self.fields[field] = sum((self.raw[at + i] & 0x7F) << (7 * i) for i in range(end - at))
+        elif tag in (11, U32):
+            self.fields[field] = int.from_bytes(self.raw[at:end], "little")
+
+    def add(self, at, kind, handler):
+        self.fields = {}
+        end = handler(self, at)
+        name, time = None, None
+        if kind == 2:
+            name, has_time, _ = self.schemas[number(self.raw, at, "<H")]
+            if has_time:
+                delta = int.from_bytes(self.raw[at + 2:at + 5], "little")
+                self.base = time = self.base + delta
+        elif kind == 5:
+            self.base = number(self.raw, at, "<Q")
+            return end
+        elif kind == ord("T"):
+            self.base = 0
+        self.frames_found.append((at - 1, end, name, time, self.fields))
+        return end
+
+    frames = {kind: (lambda self, at, kind=kind, handler=handler: self.add(at, kind, handler))
+              for kind, handler in Walk.frames.items()}
+
+
+LOSS_TYPE = 0xFFF0
+LOSS_SCHEMA = b"".join([
+    struct.pack("<BHH", 1, LOSS_TYPE, 9), b"LossEvent", struct.pack("<BH", 1, 6),
+    *(struct.pack("<H", len(name)) + name + bytes([tag]) for name, tag in (
+        (b"tid", U32), (b"record_count", VARINT), (b"exact", 3), (b"from_ns", VARINT),
+        (b"to_ns", VARINT), (b"cause", STRING)))])
+OF_WORKERS = {"PollStartEvent", "PollEndEvent", "WorkerParkEvent", "WorkerUnparkEvent",
+              "WakeEventEvent", "DriverTurnEvent"}
+
+
+def leb128(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def dropped(raw, seed, share=0.1, length=400):
+    """(trace, events that were left out): of each worker that share of its stretches of `length`
+    events is missing, and a LossEvent stands there, as where a ring was overwritten."""
+    draw, found = random.Random(seed), Frames(raw).frames_found
+    tids, rows = {}, {}
+    for index, (_, _, name, _, fields) in enumerate(found):
+        worker = fields.get("worker_id", fields.get("target_worker"))
+        if name == "WorkerEvent":
+            tids[worker] = fields["tid"]
+        elif name in OF_WORKERS and worker not in (None, 254, 255):
+            rows.setdefault(worker, []).append(index)
+    gone, losses = set(), {}
+    for worker, indexes in sorted(rows.items()):
+        for at in range(length, len(indexes), length):
+            part = indexes[at:at + length]
+            if worker not in tids or draw.random() >= share:
+                continue
+            gone.update(part)
+            times = [found[index][3] for index in part]
+            losses[part[-1]] = (tids[worker], len(part), min(times), max(times))
+    out, base = bytearray(), 0
+
+    def put(time, frame):
+        nonlocal base
+        if not 0 <= time - base < 1 << 24:
+            out.extend(struct.pack("<BQ", 5, time))
+            base = time
+        out.extend(frame[:3] + (time - base).to_bytes(3, "little") + frame[6:])
+        base = time
+
+    for index, (begin, end, name, time, _) in enumerate(found):
+        if index in losses:
+            tid, count, from_ns, to_ns = losses[index]
+            put(time, struct.pack("<BH", 2, LOSS_TYPE) + b"\0\0\0" + struct.pack("<I", tid)
+                + leb128(count) + b"\1" + leb128(from_ns) + leb128(to_ns)
+                + struct.pack("<I", 11) + b"overwritten")
+        if index in gone:
+            continue
+        if time is None:
+            out.extend(raw[begin:end])
+            if raw[begin] == ord("T"):
+                out.extend(LOSS_SCHEMA)
+                base = 0
+        else:
+            put(time, raw[begin:end])
+    return bytes(out), len(gone)

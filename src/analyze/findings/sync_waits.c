@@ -146,12 +146,15 @@ static bool settle_pool(struct ky_sync_wait *one, const struct ky_pool_runs *run
 
 static void keep_long(struct ky_sync_waits *waits, const struct ky_pool_runs *runs)
 {
+	const struct ky_trace *trace = runs->trace;
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < waits->count; i++) {
 		struct ky_sync_wait *one = &waits->list[i];
 
-		if (!one->from_ns || (one->what == KY_SYNC_POOL && !settle_pool(one, runs)) ||
+		/* Across a loss: the task may have been polled in it. */
+		if (!one->from_ns || ky_trace_has_gap(trace, one->from_ns, one->to_ns) ||
+		    (one->what == KY_SYNC_POOL && !settle_pool(one, runs)) ||
 		    one->to_ns - one->from_ns <= KY_FIND_LONG_NS)
 			continue;
 		waits->ns += one->to_ns - one->from_ns;
