@@ -518,7 +518,7 @@ static const struct ky_tokio_table *table_of(const void *header, uint32_t copy)
 
 /* A task that is complete, and wakes who awaits it, spawns nothing any more: what that one spawns
  * at once on another thread is none of its. */
-void ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy)
+OUT_OF_LINE void ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy)
 {
 	void *header = self->depth ? self->current : self->run;
 	uint64_t *first = self->depth ? &self->poll_id : &self->run_id;
@@ -538,11 +538,13 @@ static inline void record_wake(void *header, uint32_t copy, uint32_t flags,
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
 	const struct ky_tokio_table *table = table_of(header, copy);
+	void *running = self->depth ? self->current : self->run;
 	uint32_t frames_max = KYMO_WAKE_FRAMES_MAX;
 
 	if (!table)
 		return;
-	ky_tokio_complete(self, copy);
+	if (KYMO_UNLIKELY(running && state_of(running) & STATE_COMPLETE))
+		ky_tokio_complete(self, copy);
 	if (self->current == header)
 		self->is_woken = true;
 	else if (state_of(header) & STATE_RUNNING)

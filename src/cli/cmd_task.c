@@ -15,7 +15,7 @@
 #define LINKS_SHOWN 40u
 
 enum {
-	KEY_CHAIN = 256
+	KEY_CHAIN = KY_OPTION_KEY_OWN
 };
 
 struct task_arguments {
