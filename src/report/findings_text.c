@@ -148,8 +148,10 @@ static void put_healthy(struct ky_buf *out, const struct ky_findings *findings)
 /* Causes that are no findings: not hidden, not shown. */
 static void put_rest(struct ky_buf *out, const struct ky_findings *findings, uint32_t shown)
 {
-	uint32_t more = findings->alarm_count - shown,
-		 small = findings->count - findings->alarm_count;
+	uint32_t more = findings->alarm_count - shown, small = 0;
+
+	for (uint32_t i = findings->alarm_count; i < findings->count; i++)
+		small += !ky_finding_is_of_recording(&findings->list[i]);
 
 	if (more)
 		ky_out_format(out, "%u more: kymo report --json.\n", more);
@@ -158,6 +160,20 @@ static void put_rest(struct ky_buf *out, const struct ky_findings *findings, uin
 			      "Too small or too short to count: %u other %s (info in kymo report "
 			      "--json).\n",
 			      small, small == 1 ? "cause" : "causes");
+}
+
+/* What the recording cannot say, and what would change that. */
+static void put_limits(struct ky_buf *out, const struct ky_findings *findings)
+{
+	for (uint32_t i = findings->alarm_count; i < findings->count; i++) {
+		const struct ky_finding *one = &findings->list[i];
+
+		if (!ky_finding_is_of_recording(one))
+			continue;
+		put_buf(out, "note", &one->statement);
+		put_buf(out, "", &one->impact);
+		put_buf(out, "next", &one->action);
+	}
 }
 
 static void put_head(struct ky_buf *out, const struct ky_findings *findings, bool is_coloured)
@@ -197,9 +213,7 @@ void ky_findings_text(struct ky_buf *out, const struct ky_findings *findings,
 	if (!shown)
 		put_healthy(out, findings);
 	put_rest(out, findings, shown);
-	if (findings->facts.is_lossy)
-		ky_out_text(out, "Records are missing: `kymo info` says which, and what was across "
-				 "them is in no figure.\n");
+	put_limits(out, findings);
 	if (!is_full)
 		ky_out_text(out, "Tables: kymo report --full. Each late task: kymo why.\n");
 }

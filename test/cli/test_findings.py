@@ -65,6 +65,12 @@ def service(polls=40, long_ns=20 * MS, blocked=True):
     return trace
 
 
+def lost(trace, from_ns, to_ns, count=7, cause=b"overwritten"):
+    return trace.event("LossEvent", to_ns, ("tid", "U32", 0), ("record_count", "VARINT", count),
+                       ("exact", "BOOL", 1), ("from_ns", "VARINT", from_ns),
+                       ("to_ns", "VARINT", to_ns), ("cause", "STRING", cause))
+
+
 class Findings(Cli):
     def report(self, trace, *words):
         path = trace.save(self.dir / "trace.trc")
@@ -134,6 +140,66 @@ class Findings(Cli):
         self.assertEqual(said["findings"], [])
         text = self.run_kymo("report", "--from", "10s", self.dir / "trace.trc").out
         self.assertIn("No poll is in the trace", text)
+
+    def losses(self, trace):
+        return [one for one in self.report(trace)["findings"] if one["id"] == "recorder_losses"]
+
+    def test_a_short_gap_is_said_and_is_no_alarm(self):
+        (one,) = self.losses(lost(service(long_ns=2 * MS), 100 * MS, 105 * MS))
+        self.assertEqual(one["severity"], "info")
+        self.assertEqual((one["impact"]["victims"], one["impact"]["worst_ns"]), (1, 5 * MS))
+        self.assertIn("7 records were lost in 1 gap", one["statement"])
+        self.assertIn("--ring-bytes", one["action"])
+        text = self.run_kymo("report", self.dir / "trace.trc").out
+        self.assertIn("Healthy: ", text)
+        self.assertIn("7 records were lost in 1 gap", text)
+        self.assertIn("Too small or too short to count: 1 other cause ", text)
+
+    def test_a_gap_of_a_fifth_of_the_time_warns_after_the_causes(self):
+        said = self.report(lost(service(), 1000 * MS, 1300 * MS))["findings"]
+        self.assertEqual([one["id"] for one in said], ["blocking_call", "recorder_losses"])
+        self.assertEqual(said[1]["severity"], "warning")
+        self.assertGreater(said[1]["score"], 0.15)
+        said = self.report(lost(service(long_ns=2 * MS), 100 * MS, 300 * MS))["findings"]
+        self.assertEqual((said[0]["id"], said[0]["severity"]), ("recorder_losses", "warning"))
+
+    def test_gaps_that_overlap_count_once(self):
+        trace = service(long_ns=2 * MS)
+        for start in (100, 101, 102):
+            lost(trace, start * MS, (start + 3) * MS)
+        (one,) = self.losses(trace)
+        self.assertEqual((one["impact"]["victims"], one["impact"]["delay_ns"]), (3, 5 * MS))
+
+    def test_where_a_dump_begins_is_no_loss(self):
+        for cause in (b"horizon", b"flight"):
+            self.assertEqual(self.losses(lost(service(), 1 * MS, 500 * MS, 0, cause)), [])
+
+    def test_lost_samples_and_unwatched_time_are_named(self):
+        trace = lost(service(long_ns=2 * MS), 2 * MS, 3 * MS, 11, b"cpu-samples")
+        (one,) = self.losses(trace.metadata(watchdog__late=2, watchdog__unwatched_ns=40 * MS))
+        self.assertEqual(one["severity"], "info")
+        self.assertIn("11 samples were lost", one["statement"])
+        self.assertIn("checked nothing for 40.0 ms, in 2 intervals", one["statement"])
+        self.assertIn("--sample-bytes", one["action"])
+
+    def test_what_a_threshold_holds_back_is_named_and_is_no_loss(self):
+        trace = service(long_ns=2 * MS).event(
+            "HistogramEvent", 500 * MS, ("kind", "STRING", b"poll"), ("name", "STRING", b""),
+            ("unit", "STRING", b"ns"), ("from_ns", "VARINT", 2 * MS), ("count", "VARINT", 320),
+            ("sum", "VARINT", 320_000), ("min", "VARINT", 1000), ("max", "VARINT", 1000),
+            ("buckets", "BYTES", b"\x80\x08\xc0\x02"))
+        (one,) = self.losses(trace)
+        self.assertEqual((one["severity"], one["impact"]["victims"]), ("info", 0))
+        self.assertIn("320 of 400 polls are counted alone", one["statement"])
+        self.assertIn("poll.threshold=off", one["action"])
+
+    def test_lost_switch_records_are_named(self):
+        trace = service(long_ns=2 * MS).event(
+            "OffCpuWindowEvent", 300 * MS, ("observed_ns", "VARINT", 9 * MS),
+            ("stretch_ns", "VARINT", 100 * MS), ("records", "VARINT", 50), ("lost", "VARINT", 3))
+        (one,) = self.losses(trace)
+        self.assertEqual(one["severity"], "info")
+        self.assertIn("3 switch records of the kernel were lost", one["statement"])
 
     def test_they_are_a_table_for_sql_and_for_checks(self):
         path = service().save(self.dir / "trace.trc")

@@ -17,6 +17,7 @@ void ky_find_long_polls(struct ky_findings *findings);
 void ky_find_lock_convoy(struct ky_findings *findings); /* after the long polls */
 void ky_find_lost_wakes(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_overload(struct ky_findings *findings);
+void ky_find_recorder_losses(struct ky_findings *findings);
 void ky_find_self_wakes(struct ky_findings *findings);
 void ky_find_starvation(struct ky_findings *findings);
 void ky_find_stops(struct ky_findings *findings);

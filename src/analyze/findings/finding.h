@@ -83,6 +83,8 @@ struct ky_finding {
 const char *ky_finding_name(const struct ky_finding *finding);
 const char *ky_finding_anchor(const struct ky_finding *finding);
 uint32_t ky_finding_version(const struct ky_finding *finding);
+/* Not of the program: what the recording cannot say. It stands after causes of harm. */
+bool ky_finding_is_of_recording(const struct ky_finding *finding);
 const char *ky_severity_name(uint32_t severity);
 const char *ky_confidence_name(uint32_t confidence);
 

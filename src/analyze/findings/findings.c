@@ -33,10 +33,10 @@ static void find_idle(struct ky_findings *findings)
 
 /* One file each: what it finds is in its name. */
 static void (*const finders[])(struct ky_findings *) = {
-	ky_find_long_polls,  ky_find_lock_convoy,    ky_find_starvation,    ky_find_stops,
-	ky_find_throttling,  ky_find_overload,       ky_find_herds,         ky_find_self_wakes,
-	ky_find_driver_gaps, ky_find_held_resources, ky_find_accept_queues, ky_find_handovers,
-	find_idle,
+	ky_find_long_polls,  ky_find_lock_convoy,     ky_find_starvation,    ky_find_stops,
+	ky_find_throttling,  ky_find_overload,        ky_find_herds,         ky_find_self_wakes,
+	ky_find_driver_gaps, ky_find_held_resources,  ky_find_accept_queues, ky_find_handovers,
+	find_idle,           ky_find_recorder_losses,
 };
 
 const char *ky_finding_name(const struct ky_finding *finding)
@@ -52,6 +52,11 @@ const char *ky_finding_anchor(const struct ky_finding *finding)
 uint32_t ky_finding_version(const struct ky_finding *finding)
 {
 	return ids[finding->id].version;
+}
+
+bool ky_finding_is_of_recording(const struct ky_finding *finding)
+{
+	return finding->id == KY_FINDING_RECORDER_LOSSES;
 }
 
 const char *ky_severity_name(uint32_t severity)
@@ -128,6 +133,8 @@ static bool is_worse(const void *first, const void *second, const void *ctx)
 	(void)ctx;
 	if ((a->severity == KY_SEVERITY_INFO) != (b->severity == KY_SEVERITY_INFO))
 		return a->severity > b->severity;
+	if (ky_finding_is_of_recording(a) != ky_finding_is_of_recording(b))
+		return ky_finding_is_of_recording(b);
 	if (a->score_ppm != b->score_ppm)
 		return a->score_ppm > b->score_ppm;
 	if (a->worst_ns != b->worst_ns)

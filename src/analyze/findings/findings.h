@@ -18,7 +18,7 @@ struct ky_findings_options {
 struct ky_findings {
 	struct ky_facts facts;
 	struct ky_findings_options options;
-	struct ky_finding *list; /* severity, then score, then key */
+	struct ky_finding *list; /* severity, causes before the recording, score, key */
 	uint32_t count, capacity;
 	uint32_t alarm_count; /* above info: the first ones */
 	bool failed;          /* memory was short */
