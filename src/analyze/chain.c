@@ -31,6 +31,17 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+static bool append(struct chain_making *making, const struct ky_link *link)
+{
+	struct ky_task_chain *chain = making->chain;
+
+	making->failed = ky_grow(&chain->links, &chain->link_capacity, chain->link_count + 1,
+				 sizeof(*chain->links)) != 0;
+	if (!making->failed)
+		chain->links[chain->link_count++] = *link;
+	return !making->failed;
+}
+
 /* Returns false where there is no room. */
 static bool put(struct chain_making *making, const struct ky_link *link)
 {
@@ -38,15 +49,8 @@ static bool put(struct chain_making *making, const struct ky_link *link)
 
 	if (making->failed || chain->is_cut || link->from_ns >= link->to_ns)
 		return !making->failed && !chain->is_cut;
-	if (chain->link_count == KY_LINKS_MAX - 1) {
-		chain->is_cut = true;
-		return false;
-	}
-	making->failed = ky_grow(&chain->links, &chain->link_capacity, chain->link_count + 1,
-				 sizeof(*chain->links)) != 0;
-	if (!making->failed)
-		chain->links[chain->link_count++] = *link;
-	return !making->failed;
+	chain->is_cut = chain->link_count == KY_LINKS_MAX - 1; /* the last one is for the rest */
+	return !chain->is_cut && append(making, link);
 }
 
 static struct ky_link link_of(const struct stretch *at, uint8_t kind, uint64_t from_ns,
@@ -63,8 +67,9 @@ static struct ky_link link_of(const struct stretch *at, uint8_t kind, uint64_t f
 
 static void explain(struct chain_making *making, struct stretch at);
 
-/* Before its first poll that is known. */
-static void explain_begin(struct chain_making *making, const struct stretch *at, uint64_t to_ns)
+/* Before its first poll that is known: back to its spawn, and from there what spawned it. True:
+ * goes on with that one, which at is about now, from *ns back. */
+static bool explain_begin(struct chain_making *making, struct stretch *at, uint64_t *ns)
 {
 	const struct ky_spawn *spawn = ky_trace_spawn(making->trace, at->task);
 	const struct ky_task *task = &making->trace->tasks[at->task];
@@ -75,17 +80,20 @@ static void explain_begin(struct chain_making *making, const struct stretch *at,
 		spawned_ns = task->first_ns;
 	else if (spawn && !(task->flags & KY_TASK_LIVE_AT_START))
 		spawned_ns = spawn->to_ns;
-	if (!spawned_ns || spawned_ns >= to_ns)
-		spawned_ns = to_ns;
-	link = link_of(at, KY_LINK_READY, spawned_ns, to_ns);
-	if (!put(making, &link) || spawned_ns <= at->from_ns)
-		return;
-	if (task->parent != KY_NONE && task->parent != at->task)
-		explain(making, (struct stretch){at->from_ns, spawned_ns, task->parent, at->depth});
-	else {
-		link = link_of(at, KY_LINK_UNKNOWN, at->from_ns, spawned_ns);
-		put(making, &link);
+	/* A spawn after that contradicts itself: each step goes back in time, so it ends. */
+	if (spawned_ns && spawned_ns < *ns) {
+		link = link_of(at, KY_LINK_READY, spawned_ns, *ns);
+		if (!put(making, &link) || spawned_ns <= at->from_ns)
+			return false;
+		*ns = spawned_ns;
+		if (task->parent != KY_NONE && task->parent != at->task) {
+			at->task = task->parent;
+			return true;
+		}
 	}
+	link = link_of(at, KY_LINK_UNKNOWN, at->from_ns, *ns);
+	put(making, &link);
+	return false;
 }
 
 /* It waited for a closure, which ran, and stood in line before that. */
@@ -151,8 +159,9 @@ static void explain_wait(struct chain_making *making, const struct stretch *at, 
 }
 
 /* What made it ready for this poll, and why that came when it did. Returns the end of its poll
- * before, where that lies in the stretch; else its begin. */
-static uint64_t explain_ready(struct chain_making *making, const struct stretch *at,
+ * before, where that lies in the stretch; else its begin. Of its first one: of its spawn, and at is
+ * about what spawned it. */
+static uint64_t explain_ready(struct chain_making *making, struct stretch *at,
 			      const struct ky_poll *poll)
 {
 	const struct ky_split split = {making->trace, &making->homes, &making->notified};
@@ -162,8 +171,8 @@ static uint64_t explain_ready(struct chain_making *making, const struct stretch 
 	struct ky_link link;
 
 	if (!has_before && making->trace->tasks[at->task].first_ns >= at->from_ns) {
-		explain_begin(making, at, poll->start_ns);
-		return at->from_ns;
+		end_ns = poll->start_ns;
+		return explain_begin(making, at, &end_ns) ? end_ns : at->from_ns;
 	}
 	end_ns = later(end_ns, at->from_ns);
 	if (end_ns >= poll->start_ns)
@@ -196,8 +205,9 @@ static void explain(struct chain_making *making, struct stretch at)
 		uint64_t end_ns;
 
 		if (!ky_task_rows_before(&making->rows, at.task, ns, &poll)) {
-			explain_begin(making, &at, ns);
-			return;
+			if (!explain_begin(making, &at, &ns))
+				return;
+			continue;
 		}
 		end_ns = poll.start_ns + poll.duration_ns;
 		if (end_ns < ns) { /* not polled since: it waits still, or is over */
@@ -236,12 +246,10 @@ static void put_rest(struct chain_making *making, uint32_t task)
 	uint64_t to_ns = chain->link_count ? chain->links[chain->link_count - 1].from_ns :
 					     chain->to_ns;
 	struct stretch at = {chain->from_ns, to_ns, task, 0};
-	bool is_cut = chain->is_cut;
 	struct ky_link link = link_of(&at, KY_LINK_UNKNOWN, chain->from_ns, to_ns);
 
-	chain->is_cut = false;
-	put(making, &link);
-	chain->is_cut = is_cut;
+	if (link.from_ns < link.to_ns)
+		append(making, &link);
 }
 
 static void make(struct chain_making *making, uint32_t task)

@@ -156,6 +156,42 @@ class Task(Cli):
         text = self.run_kymo("task", 1, "--chain", "-n", 3, path).out
         self.assertIn("... and 5 shorter ones", text)
 
+    def awaited(self, last, count):
+        """Task 1 waits from the begin for the poll of `last`, which comes after `count` MS."""
+        self.poll(0, US, 1, "svc::waits", worker=1)
+        self.wake(count * MS + 700 * US, 1, waker=last)
+        self.poll((count + 1) * MS, US, 1, "svc::waits", worker=1)
+        return self.chain(1, self.trace.save(self.dir / "awaited"))
+
+    def test_a_chain_follows_spawns_however_many(self):
+        count = 30_000
+        for at in range(count):
+            self.spawn(at * MS + 2 * US, at + 2, parent=at + 1 if at else None)
+            self.poll(at * MS + 500 * US, 500 * US + 3 * US, at + 2, "svc::spawned", worker=0)
+        found = self.awaited(count + 1, count - 1)
+        self.assertEqual(sum(group["ns"] for group in found["groups"]),
+                         found["to_ns"] - found["from_ns"])
+        self.assertGreater(len(found["links"]), 2 * count - 10)
+
+    def test_a_chain_of_too_many_steps_says_how_long_the_rest_is(self):
+        for at in range(33_000):
+            self.poll(at * 10 * US, US, 1, "svc::busy")
+        found = self.chain(1, self.trace.save(self.dir / "many"))
+        self.assertTrue(found["is_cut"])
+        self.assertEqual(found["links"][0]["kind"], "unknown")
+        for rows in (found["groups"], [{"ns": one["to_ns"] - one["from_ns"]}
+                                       for one in found["links"]]):
+            self.assertEqual(sum(row["ns"] for row in rows), found["to_ns"] - found["from_ns"])
+
+    def test_tasks_that_spawn_each_other_are_not_followed_for_ever(self):
+        self.spawn(6 * MS, 3, parent=2)
+        self.spawn(10 * MS, 2, parent=3)
+        self.poll(20 * MS, MS, 2, "svc::spawned")
+        found = self.awaited(2, 20)
+        self.assertEqual(sum(group["ns"] for group in found["groups"]),
+                         found["to_ns"] - found["from_ns"])
+        self.assertEqual(found["links"][1]["kind"], "unknown")
+
     def test_a_chain_is_of_a_task(self):
         self.event("BlockingRunStartEvent", 0, ("tid", "U32", 9), ("task_id", "VARINT", 5),
                    ("spawn_loc", "STRING", b"svc::run"))

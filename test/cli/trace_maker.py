@@ -18,7 +18,7 @@ def leb128(number):
 
 class Trace:
     def __init__(self):
-        self.bytes = b"TRC\0\1"
+        self.bytes = bytearray(b"TRC\0\1")
         self.ids = {}
 
     def text(self, value):
