@@ -87,6 +87,26 @@ static uint32_t intern(struct ky_names *names, const uint8_t *bytes, size_t coun
 						ky_names_find(names, bytes, kept);
 }
 
+/* To a millionth, without a C library; nothing where that does not say it. */
+static void put_f64(struct ky_buf *text, double number)
+{
+	double positive = number < 0 ? -number : number;
+	uint64_t whole, millionths;
+
+	if (!(positive < 1e15) || (positive > 0 && positive < 1e-6))
+		return;
+	whole = (uint64_t)positive;
+	millionths = (uint64_t)((positive - (double)whole) * 1e6 + 0.5);
+	whole += millionths / 1000000;
+	millionths %= 1000000;
+	ky_text(text, number < 0 ? "-" : "");
+	ky_text_u64(text, whole);
+	for (uint64_t unit = 100000; millionths; millionths %= unit, unit /= 10) {
+		ky_text(text, unit == 100000 ? "." : "");
+		ky_text_u64(text, millionths / unit);
+	}
+}
+
 /* A value as text, or as much of it as is kept. */
 static uint32_t text_of(struct ky_load *load, const struct ky_value *value)
 {
@@ -112,12 +132,8 @@ static uint32_t text_of(struct ky_load *load, const struct ky_value *value)
 		ky_text_u64(&text, value->as.i64 < 0 ? 0 - (uint64_t)value->as.i64 :
 						       (uint64_t)value->as.i64);
 		break;
-	case KY_TYPE_F64: /* whole, as the reader has no other form without a C library */
-		ky_text(&text, value->as.f64 < 0 ? "-" : "");
-		ky_text_u64(&text,
-			    value->as.f64 > -1e18 && value->as.f64 < 1e18 ?
-				    (uint64_t)(value->as.f64 < 0 ? -value->as.f64 : value->as.f64) :
-				    0);
+	case KY_TYPE_F64:
+		put_f64(&text, value->as.f64);
 		break;
 	default:
 		break;
@@ -223,6 +239,9 @@ struct span_making {
 	uint32_t at;         /* span that is built; KY_NONE */
 	uint64_t entered_ns; /* 0: it is not entered now */
 	uint64_t exit_ns;    /* its last exit; 0 */
+	/* Enters of it that have no exit yet: of threads, or inside it. Where exits may be lost only
+	 * the last one counts. */
+	uint32_t depth;
 };
 
 static bool begin(struct span_making *making, const struct ky_span_edge *edge, uint64_t start_ns)
@@ -234,6 +253,7 @@ static bool begin(struct span_making *making, const struct ky_span_edge *edge, u
 		return false;
 	making->at = trace->span_count++;
 	making->entered_ns = making->exit_ns = 0;
+	making->depth = 0;
 	trace->spans[making->at] = (struct ky_trace_span){.start_ns = start_ns,
 							  .id = edge->id,
 							  .parent_id = edge->parent_id,
@@ -275,16 +295,45 @@ static void note(struct span_making *making, const struct ky_span_edge *edge)
 		span->parent_id = edge->parent_id;
 }
 
+/* Its id came back, and its close was lost: it is another one's. */
+static bool is_other(const struct span_making *making, const struct ky_span_edge *edge)
+{
+	const struct ky_trace_span *span = &making->trace->spans[making->at];
+
+	return (edge->name != KY_NONE && span->name != KY_NONE && edge->name != span->name) ||
+	       (edge->parent_id && span->parent_id && edge->parent_id != span->parent_id);
+}
+
+static void take_exit(struct span_making *making, const struct ky_span_edge *edge)
+{
+	making->depth -= making->depth > 0;
+	making->exit_ns = edge->time_ns;
+	if (!making->depth) {
+		if (making->entered_ns && edge->time_ns > making->entered_ns)
+			making->trace->spans[making->at].active_ns += edge->time_ns -
+								      making->entered_ns;
+		making->entered_ns = 0;
+	}
+	if (edge->is_single || !making->trace->private->has_closes)
+		end(making, edge->time_ns);
+}
+
 static bool take(struct span_making *making, const struct ky_span_edge *edge)
 {
 	struct ky_trace_span *span;
 
 	if (edge->kind == KY_SPAN_ENTER) {
+		if (making->at != KY_NONE && is_other(making, edge))
+			making->at = KY_NONE;
 		if (making->at == KY_NONE && !begin(making, edge, edge->time_ns))
 			return false;
 		span = &making->trace->spans[making->at];
 		span->enter_count += span->enter_count < UINT32_MAX;
-		making->entered_ns = edge->time_ns;
+		if (!making->depth || making->trace->loss_count) {
+			making->entered_ns = edge->time_ns;
+			making->depth = 0;
+		}
+		making->depth++;
 		note(making, edge);
 		return true;
 	}
@@ -295,18 +344,10 @@ static bool take(struct span_making *making, const struct ky_span_edge *edge)
 	if (making->at == KY_NONE)
 		return true;
 	note(making, edge);
-	span = &making->trace->spans[making->at];
-	if (edge->kind == KY_SPAN_EXIT) {
-		if (making->entered_ns && edge->time_ns > making->entered_ns)
-			span->active_ns += edge->time_ns - making->entered_ns;
-		making->entered_ns = 0;
-		making->exit_ns = edge->time_ns;
-		if (edge->is_single || !making->trace->private->has_closes)
-			end(making, edge->time_ns);
-	} else if (edge->kind == KY_SPAN_CLOSE) {
-		/* It may be dropped long after its end. */
+	if (edge->kind == KY_SPAN_EXIT)
+		take_exit(making, edge);
+	else if (edge->kind == KY_SPAN_CLOSE) /* It may be dropped long after its end. */
 		end(making, making->exit_ns ? making->exit_ns : edge->time_ns);
-	}
 	return true;
 }
 

@@ -95,6 +95,43 @@ class Spans(Cli):
         rows = self.rows(self.trace.save(self.dir / "again"), "start_ns, duration_ns")
         self.assertEqual([row["duration_ns"] for row in rows], [1 * MS, 1 * MS])
 
+    def test_an_id_that_comes_back_after_a_lost_close_is_another_span(self):
+        self.poll(0, 40 * MS, 7)
+        for at, place, parent in ((1 * MS, PLACE, 2), (10 * MS, "svc::api::other:src/b.rs:1", 2),
+                                  (20 * MS, "svc::api::other:src/b.rs:1", 3)):
+            self.enter(at, 5, task=7, place=place, parent=parent)
+            self.exit(at + 1 * MS, 5, place=place)
+        self.close(30 * MS, 5)
+        rows = self.rows(self.trace.save(self.dir / "lost"), "name, duration_ns, is_open")
+        self.assertEqual([(row["name"], bool(row["is_open"])) for row in rows],
+                         [("svc::api::handle", True), ("svc::api::other", True),
+                          ("svc::api::other", False)])
+        self.assertEqual(rows[2]["duration_ns"], 1 * MS)
+
+    def test_one_that_is_entered_again_is_active_until_the_last_exit(self):
+        self.enter(2 * MS, 5, task=7)
+        self.enter(3 * MS, 5, task=7)
+        self.exit(4 * MS, 5)
+        self.exit(10 * MS, 5)
+        self.close(11 * MS, 5)
+        row, = self.rows(self.trace.save(self.dir / "nested"))
+        self.assertEqual((row["enters"], row["active_ns"], row["duration_ns"]), (2, 8 * MS, 8 * MS))
+
+    def test_fields_that_are_numbers_say_what_they_are(self):
+        numbers = {"half": 0.5, "less": -1.25, "carry": 0.9999999, "whole": 3.0, "none": 0.0,
+                   "few": 1.000001}
+        fields = [(key, "F64", value) for key, value in numbers.items()]
+        unsaid = [(str(at), "F64", value) for at, value in
+                  enumerate((float("nan"), float("inf"), 1e300, -1e-300))]
+        self.event(f"SpanEnter:{PLACE}", 1 * MS, ("span_id", "VARINT", 5),
+                   ("most", "VARINT", 2**64 - 1), *fields, *unsaid)
+        self.exit(2 * MS, 5)
+        self.close(3 * MS, 5)
+        row, = self.rows(self.trace.save(self.dir / "numbers"))
+        self.assertEqual(json.loads(row["fields"]), {
+            "most": "18446744073709551615", "half": "0.5", "less": "-1.25", "carry": "1",
+            "whole": "3", "none": "0", "few": "1.000001"})
+
     def test_one_that_is_not_closed_is_open(self):
         self.poll(0, 10 * MS, 7)
         self.enter(1 * MS, 5, task=7)
