@@ -6,8 +6,10 @@
 #include "fuzz_target.h"
 
 #include <analyze/canonical.h>
+#include <analyze/chain.h>
 #include <analyze/queue_replay.h>
 #include <analyze/report.h>
+#include <analyze/span_split.h>
 #include <base/alloc.h>
 #include <kymo/base.h>
 #include <read/event_stream.h>
@@ -146,6 +148,57 @@ static void check_replay(const struct ky_trace *trace)
 	ky_free(caps);
 }
 
+#define CHAINS_MAX 8u
+
+/* Links ascend, and cover the time that was asked for. */
+static void check_chain(const struct ky_trace *trace, uint32_t task)
+{
+	struct ky_task_chain *chain;
+	uint64_t ns, links_ns = 0, groups_ns = 0;
+	struct ky_buf json;
+
+	FUZZ_CHECK(ky_chain_make(&chain, trace, task, 0, 0, NULL) == 0);
+	ns = chain->from_ns;
+	for (uint32_t i = 0; i < chain->link_count; i++) {
+		const struct ky_link *link = &chain->links[i];
+
+		FUZZ_CHECK(link->from_ns == ns && link->to_ns > ns);
+		FUZZ_CHECK(link->task < trace->task_count && link->depth <= KY_CHAIN_DEPTH_MAX);
+		ns = link->to_ns;
+		links_ns += link->to_ns - link->from_ns;
+	}
+	FUZZ_CHECK(chain->to_ns <= chain->from_ns || ns == chain->to_ns);
+	for (uint32_t i = 0; i < chain->group_count; i++)
+		groups_ns += chain->groups[i].ns;
+	FUZZ_CHECK(groups_ns == links_ns);
+	ky_buf_init(&json, 0);
+	ky_chain_json(&json, chain, 0);
+	FUZZ_CHECK(!json.failed);
+	ky_buf_release(&json);
+	ky_chain_free(chain);
+}
+
+static void check_spans(const struct ky_trace *trace)
+{
+	struct ky_span_split *splits;
+
+	FUZZ_CHECK(ky_span_splits(trace, &splits) == 0);
+	for (uint32_t i = 0; i < trace->span_count; i++) {
+		const struct ky_trace_span *span = &trace->spans[i];
+		const struct ky_span_split *split = &splits[i];
+
+		FUZZ_CHECK(span->task == KY_NONE || span->task < trace->task_count);
+		FUZZ_CHECK(span->parent == KY_NONE ||
+			   (span->parent < trace->span_count && span->parent != i));
+		FUZZ_CHECK((uint64_t)span->field_at + span->field_count <= trace->span_field_count);
+		FUZZ_CHECK(span->is_open || split->cpu_ns + split->off_cpu_ns + split->polled_ns +
+							    split->ready_ns + split->waiting_ns +
+							    split->unknown_ns ==
+						    span->duration_ns);
+	}
+	ky_free(splits);
+}
+
 /* Returns the number of events of the trace, UINT64_MAX when it does not open. */
 static uint64_t check_open(struct input *input, struct ky_buf *json)
 {
@@ -169,6 +222,9 @@ static uint64_t check_open(struct input *input, struct ky_buf *json)
 	check_samples(&trace->samples, trace);
 	check_report(trace);
 	check_replay(trace);
+	for (uint32_t task = 0; task < trace->task_count && task < CHAINS_MAX; task++)
+		check_chain(trace, task);
+	check_spans(trace);
 	FUZZ_CHECK(ky_canonical_json(json, trace, settled.symbols) == 0);
 	events = trace->event_count;
 	ky_trace_close(trace);
