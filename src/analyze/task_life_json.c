@@ -147,6 +147,7 @@ static void put_spawn(struct ky_buf *out, const struct ky_trace *trace, uint32_t
 	ky_json_number(out, "to_ns", spawn->to_ns);
 	ky_json_number(out, "polls", spawn->polls);
 	ky_json_number(out, "closures", spawn->runs);
+	ky_json_flag(out, "is_place_unseen", spawn->is_place_unseen);
 	ky_json_open(out, "by", "[");
 	for (uint32_t i = 0; i < count; i++) {
 		ky_json_open(out, NULL, "{");

@@ -149,7 +149,8 @@ KY_CALL(task_parents)
 	const struct ky_spawn *spawn = spawn_of(source, task);
 
 	if (spawn)
-		put(out, (uint64_t)spawn->polls + spawn->runs);
+		put(out, (uint64_t)spawn->polls + spawn->runs +
+				 (spawn->is_place_unseen && spawn->polls + spawn->runs));
 	else if (task->parent != KY_NONE)
 		put(out, 1);
 }

@@ -85,8 +85,8 @@ static const struct ky_query_column tasks[] = {
 	    "Task, closure or block_on that spawned it, where only one can have"),
 	ROW("parent_site", TEXT, TASK_NAME, ky_task, parent, 0, "Its spawn place"),
 	CALL("parents", COUNT, task_parents,
-	     "How many can have: polls, closures and block_ons that were under way then; NULL: not "
-	     "known"),
+	     "How many can have: polls, closures and block_ons that were under way then, and a "
+	     "thread that is not seen; NULL: not known"),
 	CALL("spawned_from_ns", TIME, task_spawned_from, "Spawned at the earliest then"),
 	CALL("spawned_to_ns", TIME, task_spawned_to, "... and at the latest then"),
 	ROW("end_ns", TIME, U64_OR, ky_task, end_ns, 0, "Its end; NULL: not seen"),

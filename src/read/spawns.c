@@ -4,6 +4,7 @@
 #include <read/load.h>
 
 #define LIST_MAX (1u << 24)
+#define UNSEEN_SHARE 16u
 #define NAMED_MAX 64u
 #define OPEN_MAX 1024u /* windows that have one id; with more its submitter is not known */
 
@@ -271,6 +272,37 @@ static void note_lines(struct ky_trace *trace)
 	}
 }
 
+/* A few more of a place may be of polls that the trace ends in. */
+static void mark_places(struct ky_trace *trace, const uint32_t *order, uint32_t count)
+{
+	struct place {
+		uint32_t tasks, unseen;
+	} * places;
+	size_t bytes = (size_t)ky_trace_name_count(trace) * sizeof(*places);
+
+	places = bytes ? ky_pages_alloc(&trace->pages, bytes) : NULL;
+	if (!places)
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ky_task *task = &trace->tasks[order[i]];
+		const struct ky_spawn *spawn = &trace->spawns[order[i]];
+
+		if (task->name == KY_NONE || task->flags & KY_TASK_LIVE_AT_START)
+			continue;
+		places[task->name].tasks++;
+		/* Given out after a window, and in none. */
+		places[task->name].unseen += spawn->from_ns && spawn->window == KY_NONE;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t name = trace->tasks[order[i]].name;
+
+		if (name != KY_NONE && places[name].unseen)
+			trace->spawns[order[i]].is_place_unseen = places[name].unseen >=
+								  places[name].tasks / UNSEEN_SHARE;
+	}
+	ky_pages_free(&trace->pages, places, bytes);
+}
+
 static void find_spawns(struct sweep *sweep, uint32_t *order)
 {
 	struct ky_trace *trace = sweep->trace;
@@ -283,6 +315,7 @@ static void find_spawns(struct sweep *sweep, uint32_t *order)
 		sweep->marks[i] = 0;
 	count = list_tasks(trace, order);
 	sweep_ids(sweep, order, count);
+	mark_places(trace, order, count);
 	bound_ends(trace, order, count);
 	note_lines(trace);
 	for (uint32_t i = 0; i < trace->task_count; i++)
@@ -323,7 +356,8 @@ uint32_t ky_trace_submitter(const struct ky_trace *trace, uint32_t task)
 {
 	const struct ky_spawn *spawn = ky_trace_spawn(trace, task);
 
-	if (!spawn || spawn->window == KY_NONE || spawn->polls + spawn->runs != 1)
+	if (!spawn || spawn->window == KY_NONE || spawn->polls + spawn->runs != 1 ||
+	    spawn->is_place_unseen)
 		return KY_NONE;
 	return trace->spawn_windows[spawn->window].task;
 }

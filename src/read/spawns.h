@@ -28,11 +28,15 @@ struct ky_spawn {
 	uint32_t window;         /* of who did it, or may have; KY_NONE */
 	uint16_t polls,
 		runs; /* windows that have it: of polls and roots, of closures; saturating */
+	/* Of its place are also tasks that no window has: a thread that is not seen spawns there, so
+	 * a window that has this one may be of what ran meanwhile. */
+	bool is_place_unseen;
 };
 
 /* NULL: nothing is known of its spawn. */
 const struct ky_spawn *ky_trace_spawn(const struct ky_trace *trace, uint32_t task);
-/* The task, closure or root that did it: the only one that can have. KY_NONE: several, or none. */
+/* The task, closure or root that did it: the only one that can have. KY_NONE: several, or none,
+ * or a thread that is not seen may have. */
 uint32_t ky_trace_submitter(const struct ky_trace *trace, uint32_t task);
 /* Those that can have, at most `max`, those of the shortest windows first. Returns how many. */
 uint32_t ky_trace_submitters(const struct ky_trace *trace, uint32_t task, uint32_t *out,

@@ -63,7 +63,9 @@ static void put_submitters(struct ky_buf *out, const struct ky_trace *trace, uin
 	}
 	if (count > named)
 		ky_out_format(out, " or one of %u others", count - named);
-	if (count > 1)
+	if (spawn->is_place_unseen)
+		ky_out_text(out, " or by a thread that is not seen");
+	if (count > 1 || spawn->is_place_unseen)
 		ky_out_text(out, ", which ran at the same time");
 }
 

@@ -55,7 +55,7 @@ static void spawns__are_of_the_only_window_that_has_them(void **state)
 	case_poll(&c, 3000, 3100, 0, 20);
 	case_poll(&c, 3200, 3300, 0, 21);
 	case_poll(&c, 2700, 2800, 1, 22);
-	case_poll(&c, 3400, 3500, 1, 25); /* which no window has */
+	run(&c, 3400, 3500, 25, 13); /* which no window has */
 	case_open(&c);
 	assert_int_equal(submitter_of(&c, 20), 7);
 	assert_int_equal(submitter_of(&c, 21), 7);
@@ -68,6 +68,25 @@ static void spawns__are_of_the_only_window_that_has_them(void **state)
 	assert_int_equal(spawn_of(&c, 25)->to_ns, 3400);
 	assert_int_equal(spawn_of(&c, 25)->polls, 0);
 	assert_int_equal(submitter_of(&c, 25), 0);
+	case_finish(&c);
+}
+
+static void spawns__of_a_place_where_unseen_threads_spawn_are_of_no_one_for_sure(void **state)
+{
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_poll(&c, 1000, 2000, 0, 7);
+	window(&c, 11, 7, 1000, 2000, 20, 2);
+	case_poll(&c, 2100, 2200, 0, 20);
+	run(&c, 2300, 2400, 21, 12);
+	run(&c, 2500, 2600, 22, 12); /* which no window has */
+	case_open(&c);
+	assert_int_equal(submitter_of(&c, 20), 7);
+	assert_int_equal(submitter_of(&c, 21), 0);
+	assert_true(spawn_of(&c, 21)->is_place_unseen);
+	assert_int_equal(spawn_of(&c, 21)->polls, 1);
 	case_finish(&c);
 }
 
@@ -199,6 +218,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(spawns__are_of_the_only_window_that_has_them),
+		cmocka_unit_test(
+			spawns__of_a_place_where_unseen_threads_spawn_are_of_no_one_for_sure),
 		cmocka_unit_test(spawns__in_several_windows_have_several_submitters),
 		cmocka_unit_test(spawns__of_an_inner_poll_are_not_of_the_outer_one),
 		cmocka_unit_test(spawns__of_a_root_whose_begin_is_not_known),
