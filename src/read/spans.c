@@ -239,8 +239,8 @@ struct span_making {
 	uint32_t at;         /* span that is built; KY_NONE */
 	uint64_t entered_ns; /* 0: it is not entered now */
 	uint64_t exit_ns;    /* its last exit; 0 */
-	/* Enters of it that have no exit yet: of threads, or inside it. Where exits may be lost only
-	 * the last one counts. */
+	/* Enters of it that have no exit yet: of threads, or inside it. Where exits may be lost
+	 * only the last one counts. */
 	uint32_t depth;
 };
 

@@ -275,7 +275,7 @@ static void note_lines(struct ky_trace *trace)
 /* A few more of a place may be of polls that the trace ends in. */
 static void mark_places(struct ky_trace *trace, const uint32_t *order, uint32_t count)
 {
-	struct place {
+	struct spawn_place {
 		uint32_t tasks, unseen;
 	} * places;
 	size_t bytes = (size_t)ky_trace_name_count(trace) * sizeof(*places);

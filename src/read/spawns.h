@@ -28,8 +28,8 @@ struct ky_spawn {
 	uint32_t window;         /* of who did it, or may have; KY_NONE */
 	uint16_t polls,
 		runs; /* windows that have it: of polls and roots, of closures; saturating */
-	/* Of its place are also tasks that no window has: a thread that is not seen spawns there, so
-	 * a window that has this one may be of what ran meanwhile. */
+	/* Of its place are also tasks that no window has: a thread that is not seen spawns there,
+	 * so a window that has this one may be of what ran meanwhile. */
 	bool is_place_unseen;
 };
 
