@@ -3,6 +3,7 @@
 #include <analyze/findings/findings.h>
 #include <analyze/stack_profile.h>
 #include <analyze/report.h>
+#include <analyze/tokio_json.h>
 #include <base/hash.h>
 #include <base/text.h>
 
@@ -76,6 +77,7 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_info_json(out, trace);
 	ky_text(out, ",\"report\":");
 	ky_findings_report_json(out, findings, report, profile);
+	result = ky_tokio_json(out, "metrics", trace);
 	ky_text(out, ",\"rows\":{");
 	for (i = 0; i < trace->worker_count; i++) {
 		uint64_t sum = KY_HASH_START;
@@ -92,5 +94,5 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_findings_free(findings);
 	ky_stack_profile_free(profile);
 	ky_report_free(report);
-	return out->failed;
+	return result ? result : out->failed;
 }
