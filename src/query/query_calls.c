@@ -3,6 +3,7 @@
 
 #include <analyze/findings/findings.h>
 #include <analyze/span_tail.h>
+#include <analyze/tokio_metrics.h>
 #include <base/json_write.h>
 #include <base/out_text.h>
 #include <base/text.h>
@@ -356,6 +357,62 @@ KY_CALL(metadata_key)
 	const struct ky_pair *pair = row;
 
 	put_name(out, source->trace, pair->key);
+}
+
+/* ---- metrics ---- */
+
+KY_CALL(metric_name)
+{
+	const struct ky_metric_row *metric = row;
+
+	(void)source;
+	put_text(out, metric->name);
+}
+
+KY_CALL(metric_unit)
+{
+	const struct ky_metric_row *metric = row;
+
+	(void)source;
+	put_text(out, metric->unit);
+}
+
+KY_CALL(metric_state)
+{
+	const struct ky_metric_row *metric = row;
+
+	(void)source;
+	put_text(out, ky_metric_state(metric->state));
+}
+
+KY_CALL(metric_note)
+{
+	const struct ky_metric_row *metric = row;
+
+	if (!metric->why || !metric->note) {
+		if (metric->why || metric->note)
+			put_text(out, metric->why ? metric->why : metric->note);
+		return;
+	}
+	ky_buf_clear(source->scratch);
+	ky_out_format(source->scratch, "%s; %s", metric->why, metric->note);
+	put_scratch(source, out);
+}
+
+KY_CALL(metric_runtime)
+{
+	const struct ky_metric_row *metric = row;
+
+	if (metric->subject < source->trace->runtime_count)
+		put(out, source->trace->runtimes[metric->subject].id);
+}
+
+KY_CALL(metric_runtime_name)
+{
+	const struct ky_metric_row *metric = row;
+
+	if (metric->subject < source->trace->runtime_count)
+		put_name(out, source->trace, source->trace->runtimes[metric->subject].name);
 }
 
 /* ---- findings ---- */

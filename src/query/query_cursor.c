@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <query/query_cursor.h>
 
+#include <analyze/console_lints.h>
 #include <base/alloc.h>
 #include <base/out_text.h>
 #include <errno.h>
@@ -115,6 +116,13 @@ int ky_query_shared_init(struct ky_query_shared *shared, const struct ky_trace *
 	return 0;
 }
 
+static void release_metrics(struct ky_query_shared *shared)
+{
+	ky_tokio_sums_release(&shared->tokio);
+	for (uint32_t i = 0; i < 3; i++)
+		ky_metric_rows_release(&shared->metrics[i]);
+}
+
 void ky_query_shared_release(struct ky_query_shared *shared)
 {
 	for (uint32_t i = 0; i < 4; i++)
@@ -125,6 +133,7 @@ void ky_query_shared_release(struct ky_query_shared *shared)
 	ky_free((void *)(uintptr_t)shared->source.sums);
 	ky_free(shared->source.splits);
 	ky_span_tail_release(&shared->tail);
+	release_metrics(shared);
 	ky_free(shared->lanes);
 	ky_free(shared->lane_begins);
 }
@@ -496,6 +505,28 @@ static int begin_events(struct query_cursor *cursor, struct query_vtab *vtab)
 	return next_event(cursor);
 }
 
+static bool is_metrics(const struct ky_query_table *table)
+{
+	return table->rows >= KY_ROWS_TASK_METRICS && table->rows <= KY_ROWS_LINTS;
+}
+
+/* The metrics and lints of Tokio's tools, when one of their tables is used first. */
+static int make_metrics(struct ky_query_shared *shared)
+{
+	const struct ky_trace *trace = shared->source.trace;
+	const struct ky_tokio_sums *sums = &shared->tokio;
+
+	if (ky_tokio_sums_make(&shared->tokio, trace) ||
+	    ky_task_metrics(&shared->metrics[0], trace, sums) ||
+	    ky_runtime_metrics(&shared->metrics[1], trace, sums) ||
+	    ky_console_lints(&shared->metrics[2], sums)) {
+		release_metrics(shared);
+		return SQLITE_NOMEM;
+	}
+	shared->has_metrics = true;
+	return SQLITE_OK;
+}
+
 static int begin_array(struct query_cursor *cursor, struct query_vtab *vtab)
 {
 	struct ky_query_shared *shared = vtab->shared;
@@ -522,6 +553,14 @@ static int begin_array(struct query_cursor *cursor, struct query_vtab *vtab)
 			return SQLITE_NOMEM;
 		cursor->rows = shared->findings ? (const void *)shared->findings->list : NULL;
 		cursor->row_end = shared->findings ? shared->findings->count : 0;
+	} else if (is_metrics(vtab->table)) {
+		const struct ky_metric_rows *metrics =
+			&shared->metrics[vtab->table->rows - KY_ROWS_TASK_METRICS];
+
+		if (!shared->has_metrics && make_metrics(shared))
+			return SQLITE_NOMEM;
+		cursor->rows = (const void *)metrics->rows;
+		cursor->row_end = metrics->count;
 	} else {
 		cursor->row_end = ky_query_array(vtab->table, shared->source.trace, &cursor->rows);
 	}

@@ -11,6 +11,7 @@
 
 #include <analyze/span_tail.h>
 #include <analyze/findings/findings.h>
+#include <analyze/tokio_metrics.h>
 #include <query/query_table.h>
 #include <query/row_order.h>
 #include <sqlite3.h>
@@ -32,6 +33,10 @@ struct ky_query_shared {
 	const struct ky_findings *findings;
 	struct ky_span_tail tail;
 	bool has_tail;
+	/* TASK_METRICS, RUNTIME_METRICS, LINTS. */
+	struct ky_tokio_sums tokio;
+	struct ky_metric_rows metrics[3];
+	bool has_metrics;
 	void *ctx; /* of both */
 };
 

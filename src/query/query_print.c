@@ -30,9 +30,9 @@ struct printer {
 };
 
 static const char *const unit_names[KY_UNITS] = {
-	[KY_UNIT_ID] = "id",       [KY_UNIT_COUNT] = "number", [KY_UNIT_NS] = "ns",
-	[KY_UNIT_TIME] = "ns",     [KY_UNIT_BYTES] = "bytes",  [KY_UNIT_TEXT] = "text",
-	[KY_UNIT_FLAG] = "number", [KY_UNIT_PLAIN] = "number",
+	[KY_UNIT_ID] = "id",         [KY_UNIT_COUNT] = "number", [KY_UNIT_NS] = "ns",
+	[KY_UNIT_TIME] = "ns",       [KY_UNIT_BYTES] = "bytes",  [KY_UNIT_TEXT] = "text",
+	[KY_UNIT_SENTENCE] = "text", [KY_UNIT_FLAG] = "number",  [KY_UNIT_PLAIN] = "number",
 };
 
 /* ---- text ---- */
@@ -51,7 +51,7 @@ static void number_cell(const struct printer *printer, struct ky_table *table, u
 	uint64_t value = number < 0 ? 0 : (uint64_t)number;
 
 	if (!printer->options->table || number < 0 || unit == KY_UNIT_ID || unit == KY_UNIT_PLAIN ||
-	    unit == KY_UNIT_TEXT) {
+	    unit == KY_UNIT_TEXT || unit == KY_UNIT_SENTENCE) {
 		ky_table_format(table, "%" PRId64, number);
 	} else if (unit == KY_UNIT_NS) {
 		ky_table_duration(table, value);
@@ -69,14 +69,14 @@ static void number_cell(const struct printer *printer, struct ky_table *table, u
 }
 
 /* Names of types are shortened; of "name (file:line)" the name is. */
-static void text_cell(const struct printer *printer, struct ky_table *table,
+static void text_cell(const struct printer *printer, struct ky_table *table, uint32_t unit,
 		      const struct ky_query_cell *value)
 {
 	char name[KY_SHORT_NAME_BYTES], whole[KY_SHORT_NAME_BYTES];
 	const char *place = strstr(value->text, " (");
 	const size_t bytes = place ? (size_t)(place - value->text) : value->text_bytes;
 
-	if (!printer->options->table || bytes >= sizeof(whole)) {
+	if (!printer->options->table || unit == KY_UNIT_SENTENCE || bytes >= sizeof(whole)) {
 		ky_table_format(table, "%.*s", (int)value->text_bytes, value->text);
 		return;
 	}
@@ -99,7 +99,7 @@ static void text_row(const struct printer *printer, struct ky_table *table)
 		else if (value.type == KY_CELL_REAL)
 			ky_table_cell(table, real_text(cell, value.real));
 		else
-			text_cell(printer, table, &value);
+			text_cell(printer, table, printer->units[i], &value);
 	}
 }
 
@@ -126,7 +126,8 @@ static void set_align(struct printer *printer, bool has_row)
 	struct ky_query_cell value;
 
 	for (uint32_t i = 0; i < printer->column_count; i++) {
-		bool is_text = printer->units[i] == KY_UNIT_TEXT;
+		bool is_text = printer->units[i] == KY_UNIT_TEXT ||
+			       printer->units[i] == KY_UNIT_SENTENCE;
 
 		if (has_row) {
 			ky_query_cell(printer->query, i, &value);

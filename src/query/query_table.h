@@ -20,6 +20,7 @@ enum ky_unit {
 	KY_UNIT_TIME, /* ns of the trace's own clock */
 	KY_UNIT_BYTES,
 	KY_UNIT_TEXT,
+	KY_UNIT_SENTENCE, /* a text that is not a name */
 	KY_UNIT_FLAG,
 	KY_UNIT_PLAIN, /* a number that is not known better */
 	KY_UNITS
@@ -71,10 +72,13 @@ struct ky_query_column {
 };
 
 enum ky_query_rows {
-	KY_ROWS_ARRAY,    /* elements of an array of the trace */
-	KY_ROWS_FINDINGS, /* the same of what was concluded from it, when first asked for */
-	KY_ROWS_TAIL,     /* the same of the slow spans */
-	KY_ROWS_POLLS,    /* by worker, then by time */
+	KY_ROWS_ARRAY,        /* elements of an array of the trace */
+	KY_ROWS_FINDINGS,     /* the same of what was concluded from it, when first asked for */
+	KY_ROWS_TAIL,         /* the same of the slow spans */
+	KY_ROWS_TASK_METRICS, /* the same of tokio-metrics and tokio-console */
+	KY_ROWS_RUNTIME_METRICS,
+	KY_ROWS_LINTS,
+	KY_ROWS_POLLS, /* by worker, then by time */
 	KY_ROWS_PARKS,
 	KY_ROWS_WAKES,
 	KY_ROWS_EVENTS /* read anew from the bytes */
@@ -128,8 +132,7 @@ struct ky_query_source {
 
 static inline bool ky_query_is_array(const struct ky_query_table *table)
 {
-	return table->rows == KY_ROWS_ARRAY || table->rows == KY_ROWS_FINDINGS ||
-	       table->rows == KY_ROWS_TAIL;
+	return table->rows < KY_ROWS_POLLS;
 }
 
 /* Rows of an array, filtered or not; none of FINDINGS. */

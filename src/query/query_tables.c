@@ -4,6 +4,7 @@
 
 #include <analyze/findings/findings.h>
 #include <analyze/span_tail.h>
+#include <analyze/tokio_metrics.h>
 #include <stddef.h>
 
 #define ROW(name, unit, store, type, field, arg, doc)                                              \
@@ -346,6 +347,38 @@ static const struct ky_query_column findings[] = {
 	CALL("action", TEXT, finding_action, "What to do"),
 };
 
+#define METRIC_VALUES                                                                              \
+	ROW("value", PLAIN, U64_OR, ky_metric_row, value, UINT64_MAX,                              \
+	    "Its value, or what it is at least"),                                                  \
+		ROW("value_max", PLAIN, U64_OR, ky_metric_row, value_max, UINT64_MAX,              \
+		    "What it is at most; NULL: no bound is known"),                                \
+		CALL("unit", TEXT, metric_unit, "count, ns, tasks, or ppm (millionths)"),          \
+		CALL("state", TEXT, metric_state, "exact, bounded, 'not recorded'"),               \
+		CALL("note", SENTENCE, metric_note,                                                \
+		     "Why it is not exact, or what would record it; where what is counted differs")
+
+static const struct ky_query_column task_metrics[] = {
+	ROW("site", TEXT, NAME, ky_metric_row, subject, 0, "Spawn place, or type of the future"),
+	CALL("metric", TEXT, metric_name, "Its name in tokio_metrics::TaskMetrics"),
+	METRIC_VALUES,
+};
+
+static const struct ky_query_column runtime_metrics[] = {
+	CALL("runtime", ID, metric_runtime, "Runtime; NULL: of workers that name none"),
+	CALL("name", TEXT, metric_runtime_name, "Name of that runtime"),
+	CALL("metric", TEXT, metric_name, "Its name in tokio_metrics::RuntimeMetrics"),
+	ROW("bucket_ns", NS, U64_OR, ky_metric_row, bucket_ns, UINT64_MAX,
+	    "Of a histogram: where the bucket begins"),
+	METRIC_VALUES,
+};
+
+static const struct ky_query_column console_lints[] = {
+	ROW("site", TEXT, NAME, ky_metric_row, subject, 0, "Spawn place, or type of the future"),
+	CALL("lint", TEXT, metric_name, "Its name in tokio-console"),
+	ROW("tasks", COUNT, U64, ky_metric_row, task_count, 0, "Tasks checked"),
+	METRIC_VALUES,
+};
+
 static const struct ky_query_column metadata[] = {
 	CALL("key", TEXT, metadata_key, "Key"),
 	ROW("value", TEXT, NAME, ky_pair, value, 0, "Its last value"),
@@ -497,6 +530,22 @@ const struct ky_query_table ky_query_tables[] = {
 	 .row_bytes = sizeof(struct ky_finding),
 	 .order = "-score_ppm",
 	 .shown = "finding,severity,confidence,score_ppm,worst_ns,site,function"},
+	{.name = "task_metrics",
+	 .doc = "The metrics of tokio-metrics of each kind of task, over the time of the trace",
+	 COLUMNS(task_metrics),
+	 .rows = KY_ROWS_TASK_METRICS,
+	 .row_bytes = sizeof(struct ky_metric_row)},
+	{.name = "runtime_metrics",
+	 .doc = "The metrics of tokio-metrics of each runtime, over the time of the trace",
+	 COLUMNS(runtime_metrics),
+	 .rows = KY_ROWS_RUNTIME_METRICS,
+	 .row_bytes = sizeof(struct ky_metric_row),
+	 .shown = "runtime,metric,bucket_ns,value,value_max,unit,state,note"},
+	{.name = "console_lints",
+	 .doc = "The lints of tokio-console: how many tasks of each kind have them",
+	 COLUMNS(console_lints),
+	 .rows = KY_ROWS_LINTS,
+	 .row_bytes = sizeof(struct ky_metric_row)},
 	{.name = "metadata",
 	 .doc = "Keys and values of the trace",
 	 COLUMNS(metadata),

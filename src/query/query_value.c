@@ -111,7 +111,8 @@ uint32_t ky_query_array(const struct ky_query_table *table, const struct ky_trac
 
 const char *ky_query_sql_type(const struct ky_query_column *column)
 {
-	return column->unit == KY_UNIT_TEXT ? "TEXT" : "INTEGER";
+	return column->unit == KY_UNIT_TEXT || column->unit == KY_UNIT_SENTENCE ? "TEXT" :
+										  "INTEGER";
 }
 
 const struct ky_query_table *ky_query_table_find(const char *name)

@@ -53,6 +53,54 @@ class Made(Cli):
         return [list(row.values()) for row in self.rows("query", text, path)]
 
 
+class Metrics(Made):
+    """Values by hand: test/unit/analyze/test_tokio_metrics.c; a program: test/tokio/metrics.py."""
+
+    def test_of_a_task_they_stand_by_their_names(self):
+        rows = {row["metric"]: row for row in self.rows("view", "task_metrics", self.made())
+                if row["site"] == "svc::a"}
+        self.assertEqual((rows["total_poll_count"]["value"], rows["total_poll_count"]["state"]),
+                         (3, "exact"))
+        self.assertEqual(rows["total_scheduled_duration"]["value"], 2 * MS)
+        self.assertEqual(rows["total_idle_duration"]["value"], 10 * US)
+        self.assertEqual(rows["total_scheduled_duration"]["value_max"], None)
+        self.assertIn("not recorded", rows["total_scheduled_duration"]["note"])
+
+    def test_they_add_up_as_the_polls_do(self):
+        polls = self.sql("SELECT site, count(*), sum(duration_ns), sum(duration_ns >= 50000), "
+                         "sum(delay_ns IS NULL) FROM polls GROUP BY site ORDER BY site", NEW)
+        for site, count, busy_ns, slow, _ in polls:
+            rows = dict(self.sql("SELECT metric, value FROM task_metrics "
+                                 f"WHERE site = '{site}'", NEW))
+            self.assertEqual([rows[name] for name in (
+                "total_poll_count", "total_poll_duration", "total_slow_poll_count")],
+                [count, busy_ns, slow])
+            self.assertEqual(rows["total_scheduled_count"] + rows["first_poll_count"], count)
+        total, = self.sql("SELECT sum(value) FROM runtime_metrics "
+                          "WHERE metric = 'poll_time_histogram'", NEW)
+        self.assertEqual(total, [sum(row[1] for row in polls)])
+
+    def test_text_is_aligned_and_says_why(self):
+        lines = self.run_kymo("view", "runtime_metrics", "--limit", "0",
+                              self.made()).out.splitlines()
+        heads = lines[0].split()
+        self.assertEqual(heads, ["runtime", "metric", "bucket_ns", "value", "value_max", "unit",
+                                 "state", "note"])
+        at = lines[0].index("state")
+        states = {line[at:at + 12].strip() for line in lines[1:]}
+        self.assertEqual(states, {"exact", "bounded", "not recorded"})
+        row, = (line for line in lines if "budget_forced_yield_count" in line.split())
+        self.assertTrue(row.endswith("RuntimeMetrics::budget_forced_yield_count (tokio_unstable)"))
+
+    def test_lints_name_those_of_tokio_console(self):
+        rows = self.rows("view", "console-lints", self.made())
+        self.assertEqual({row["lint"] for row in rows},
+                         {"self-wakes", "lost-waker", "never-yielded", "auto-boxed-future",
+                          "large-future"})
+        self.assertEqual({row["state"] for row in rows if row["lint"] == "large-future"},
+                         {"not recorded"})
+
+
 class Tables(Made):
     def test_one_list_is_text_json_csv_and_sql(self):
         path = self.made()
