@@ -480,6 +480,7 @@ def suites():
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
         "guide": script("guide", "test/cli/test_guide.py", timeout_s=900),
         "allocs": script("allocs", "test/tokio/allocs.py", timeout_s=900),
+        "metrics": script("metrics", "test/tokio/metrics.py", timeout_s=600),
         "off-cpu": script("off-cpu", "test/tokio/off_cpu.py", timeout_s=600),
         "places": script("places", "test/tokio/places.py", timeout_s=1800),
         "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
@@ -509,9 +510,9 @@ TIERS = {
                      "journey", "demo"),
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
-        "wasm", "interop", "journey", "demo", "guide", "allocs", "off-cpu", "places", "stuck",
-        "faults", "corpus", "stacks", "diagonal", "reliability", "attach", "crash", "analysis",
-        "fuzz"),
+        "wasm", "interop", "journey", "demo", "guide", "allocs", "metrics", "off-cpu", "places",
+        "stuck", "faults", "corpus", "stacks", "diagonal", "reliability", "attach", "crash",
+        "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
              "diff-groups"),
 }

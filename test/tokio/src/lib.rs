@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Witnesses: what a program can count about itself with Tokio's own means and with ordinary Rust.
 pub mod heap;
+pub mod measured;
 pub mod waits;
 
 use std::future::Future;
