@@ -155,13 +155,14 @@ class Findings(Cli):
         self.assertIn("7 records were lost in 1 gap", text)
         self.assertIn("Too small or too short to count: 1 other cause ", text)
 
-    def test_a_gap_of_a_fifth_of_the_time_warns_after_the_causes(self):
+    def test_a_gap_of_a_fifth_of_the_time_stands_after_the_causes(self):
         said = self.report(lost(service(), 1000 * MS, 1300 * MS))["findings"]
         self.assertEqual([one["id"] for one in said], ["blocking_call", "recorder_losses"])
-        self.assertEqual(said[1]["severity"], "warning")
+        self.assertEqual(said[1]["severity"], "info")
         self.assertGreater(said[1]["score"], 0.15)
         said = self.report(lost(service(long_ns=2 * MS), 100 * MS, 300 * MS))["findings"]
-        self.assertEqual((said[0]["id"], said[0]["severity"]), ("recorder_losses", "warning"))
+        self.assertEqual({one["severity"] for one in said}, {"info"})
+        self.assertIn("recorder_losses", [one["id"] for one in said])
 
     def test_gaps_that_overlap_count_once(self):
         trace = service(long_ns=2 * MS)

@@ -258,8 +258,7 @@ void ky_find_recorder_losses(struct ky_findings *findings)
 	found->delay_ns = losses.lost_ns;
 	found->worst_ns = gap ? gap->to_ns - gap->from_ns : 0;
 	found->score_ppm = score_of(&losses, facts->trace);
-	found->severity = losses.time_ppm >= KY_FIND_LOST_PPM ? KY_SEVERITY_WARNING :
-								KY_SEVERITY_INFO;
+	found->severity = KY_SEVERITY_INFO; /* it explains no harm */
 	say_statement(&found->statement, &losses, facts->trace);
 	say_impact(&found->impact, &losses);
 	say_action(&found->action, &losses, facts->trace);
