@@ -141,10 +141,8 @@ fn main() {
             counts.all().iter().map(|(key, count)| format!("\"{key}\":{count}")).collect();
         line.push_str(&format!("\"{name}\":{{{}}},", pairs.join(",")));
     }
-    let pairs: Vec<_> = runtime_metrics(&metrics)
-        .iter()
-        .map(|(key, count)| format!("\"{key}\":{count}"))
-        .collect();
+    let pairs: Vec<_> =
+        runtime_metrics(&metrics).iter().map(|(key, count)| format!("\"{key}\":{count}")).collect();
     println!("{line}\"runtime\":{{{}}}}}", pairs.join(","));
     std::process::exit(0);
 }
