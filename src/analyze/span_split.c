@@ -5,6 +5,7 @@
 #include <analyze/task_rows.h>
 #include <base/alloc.h>
 #include <errno.h>
+#include <read/sort.h>
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
@@ -78,25 +79,182 @@ static void split_span(struct ky_span_split *split, struct ky_task_rows *rows,
 	}
 }
 
+/* ---- many spans of one task with many polls ---- */
+
+#define STEPS_MAX (UINT64_C(1) << 20) /* polls times spans of a task: below, each is walked */
+
+/* Of a task's polls up to each one: sums of the polls, and of the gaps before them. */
+struct split_sums {
+	struct ky_span_split *polls, *gaps; /* one more than polls */
+	uint64_t *starts, *ends;
+	uint32_t count;
+};
+
+static void release(struct split_sums *sums)
+{
+	ky_free(sums->polls);
+	ky_free(sums->gaps);
+	ky_free(sums->starts);
+	ky_free(sums->ends);
+	*sums = (struct split_sums){0};
+}
+
+/* *is_plain: no poll overlaps the next one. Returns whether memory was enough. */
+static bool make_sums(struct split_sums *out, struct ky_task_rows *rows, uint32_t task,
+		      bool *is_plain)
+{
+	const struct ky_task_row *list;
+	size_t count = ky_task_rows_of(rows, task, &list);
+
+	*out = (struct split_sums){.polls = ky_alloc((count + 1) * sizeof(*out->polls)),
+				   .gaps = ky_alloc((count + 1) * sizeof(*out->gaps)),
+				   .starts = ky_alloc((count + 1) * sizeof(*out->starts)),
+				   .ends = ky_alloc((count + 1) * sizeof(*out->ends)),
+				   .count = (uint32_t)count};
+	if (!out->polls || !out->gaps || !out->starts || !out->ends)
+		return false;
+	*is_plain = true;
+	for (size_t i = 0; i < count; i++) {
+		struct ky_poll poll;
+
+		ky_task_rows_poll(rows, &list[i], &poll);
+		out->starts[i] = poll.start_ns;
+		out->ends[i] = poll.start_ns + poll.duration_ns;
+		*is_plain &= !i || out->ends[i - 1] <= poll.start_ns;
+		out->polls[i + 1] = out->polls[i];
+		add_poll(&out->polls[i + 1], rows->trace, &poll, poll.start_ns, out->ends[i]);
+		out->gaps[i + 1] = out->gaps[i];
+		if (i && *is_plain)
+			add_gap(&out->gaps[i + 1], &poll, out->ends[i - 1]);
+	}
+	return true;
+}
+
+static void add_range(struct ky_span_split *split, const struct ky_span_split *list, uint32_t from,
+		      uint32_t to)
+{
+	const struct ky_span_split *a = &list[from], *b = &list[to];
+
+	split->cpu_ns += b->cpu_ns - a->cpu_ns;
+	split->off_cpu_ns += b->off_cpu_ns - a->off_cpu_ns;
+	split->polled_ns += b->polled_ns - a->polled_ns;
+	split->ready_ns += b->ready_ns - a->ready_ns;
+	split->waiting_ns += b->waiting_ns - a->waiting_ns;
+	split->unknown_ns += b->unknown_ns - a->unknown_ns;
+	split->polls += b->polls - a->polls;
+}
+
+/* How many of the ascending times are below. */
+static uint32_t count_below(const uint64_t *times, uint32_t count, uint64_t ns)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (times[middle] < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Polls [first, end) lie in the span as a whole: all but the first of them and the gaps before them
+ * at once, the rest as ever. */
+static void split_by_sums(struct ky_span_split *split, struct ky_task_rows *rows,
+			  const struct ky_trace_span *span, const struct split_sums *sums)
+{
+	uint64_t end_ns = span->start_ns + span->duration_ns;
+	uint32_t first = count_below(sums->starts, sums->count, span->start_ns);
+	uint32_t end = count_below(sums->ends, sums->count, end_ns + 1);
+	struct ky_trace_span head = *span, tail = *span;
+
+	if (end < first + 2) {
+		split_span(split, rows, span);
+		return;
+	}
+	head.duration_ns = sums->ends[first] - span->start_ns;
+	split_span(split, rows, &head);
+	add_range(split, sums->polls, first + 1, end);
+	add_range(split, sums->gaps, first + 1, end);
+	tail.start_ns = sums->ends[end - 1];
+	tail.duration_ns = end_ns - tail.start_ns;
+	split_span(split, rows, &tail);
+}
+
+static bool is_task_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_trace *trace = ctx;
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+
+	return trace->spans[one].task != trace->spans[other].task ?
+		       trace->spans[one].task < trace->spans[other].task :
+		       one < other;
+}
+
+/* Spans of one task. Returns whether memory was enough. */
+static bool split_task(struct ky_span_split *splits, struct ky_task_rows *rows,
+		       const uint32_t *order, uint32_t count)
+{
+	const struct ky_trace *trace = rows->trace;
+	uint32_t task = trace->spans[order[0]].task;
+	bool is_plain = false, is_made = true;
+	const struct ky_task_row *list;
+	struct split_sums sums = {0};
+
+	if (task != KY_NONE && (uint64_t)ky_task_rows_of(rows, task, &list) * count > STEPS_MAX)
+		is_made = make_sums(&sums, rows, task, &is_plain);
+	for (uint32_t i = 0; i < count && is_made; i++) {
+		const struct ky_trace_span *span = &trace->spans[order[i]];
+
+		if (span->is_open)
+			continue;
+		if (is_plain)
+			split_by_sums(&splits[order[i]], rows, span, &sums);
+		else
+			split_span(&splits[order[i]], rows, span);
+	}
+	release(&sums);
+	return is_made;
+}
+
+static bool split_all(struct ky_span_split *splits, struct ky_task_rows *rows)
+{
+	const struct ky_trace *trace = rows->trace;
+	uint32_t *order = ky_alloc((trace->span_count + (size_t)1) * sizeof(*order)), first = 0;
+	bool is_made = order != NULL;
+
+	for (uint32_t i = 0; is_made && i < trace->span_count; i++)
+		order[i] = i;
+	if (is_made)
+		ky_sort(order, trace->span_count, sizeof(*order), is_task_before, trace);
+	for (uint32_t i = 1; is_made && i <= trace->span_count; i++) {
+		if (i < trace->span_count &&
+		    trace->spans[order[i]].task == trace->spans[order[first]].task)
+			continue;
+		is_made = split_task(splits, rows, order + first, i - first);
+		first = i;
+	}
+	ky_free(order);
+	return is_made;
+}
+
 int ky_span_splits(const struct ky_trace *trace, struct ky_span_split **out)
 {
-	struct ky_task_rows rows;
-	int result;
+	struct ky_task_rows rows = {0};
+	bool is_made;
 
 	*out = ky_alloc((trace->span_count + (size_t)1) * sizeof(**out));
-	if (!*out)
-		return -ENOMEM;
-	result = ky_task_rows_make(&rows, trace, 0, UINT64_MAX);
-	if (result) {
-		ky_free(*out);
-		*out = NULL;
-		return result;
-	}
-	for (uint32_t i = 0; i < trace->span_count; i++)
-		if (!trace->spans[i].is_open)
-			split_span(&(*out)[i], &rows, &trace->spans[i]);
+	is_made = *out && ky_task_rows_make(&rows, trace, 0, UINT64_MAX) == 0;
+	if (is_made)
+		is_made = split_all(*out, &rows);
 	ky_task_rows_release(&rows);
-	return 0;
+	if (is_made)
+		return 0;
+	ky_free(*out);
+	*out = NULL;
+	return -ENOMEM;
 }
 
 void ky_span_split_add(struct ky_span_split *sum, const struct ky_span_split *one)

@@ -87,26 +87,40 @@ static bool is_before(const void *a, const void *b, const void *ctx)
 						  one->place < other->place;
 }
 
-bool ky_task_rows_before(struct ky_task_rows *rows, uint32_t task, uint64_t ns, struct ky_poll *out)
+uint32_t ky_task_rows_of(struct ky_task_rows *rows, uint32_t task, const struct ky_task_row **out)
 {
-	uint32_t low = rows->firsts[task], high = rows->firsts[task + 1], first = low;
+	struct ky_task_row *first = rows->rows + rows->firsts[task];
+	uint32_t count = rows->firsts[task + 1] - rows->firsts[task];
 
 	if (!rows->is_sorted[task]) {
-		ky_sort(rows->rows + low, high - low, sizeof(*rows->rows), is_before, NULL);
+		ky_sort(first, count, sizeof(*first), is_before, NULL);
 		rows->is_sorted[task] = 1;
 	}
+	*out = first;
+	return count;
+}
+
+void ky_task_rows_poll(const struct ky_task_rows *rows, const struct ky_task_row *row,
+		       struct ky_poll *out)
+{
+	ky_trace_poll(rows->trace, (uint32_t)(row->place & ((1u << WORKER_BITS) - 1)),
+		      row->place >> WORKER_BITS, out);
+}
+
+bool ky_task_rows_before(struct ky_task_rows *rows, uint32_t task, uint64_t ns, struct ky_poll *out)
+{
+	const struct ky_task_row *list;
+	uint32_t low = 0, high = ky_task_rows_of(rows, task, &list);
+
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (rows->rows[middle].start_ns < ns)
+		if (list[middle].start_ns < ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == first)
-		return false;
-	ky_trace_poll(rows->trace,
-		      (uint32_t)(rows->rows[low - 1].place & ((1u << WORKER_BITS) - 1)),
-		      rows->rows[low - 1].place >> WORKER_BITS, out);
-	return true;
+	if (low)
+		ky_task_rows_poll(rows, &list[low - 1], out);
+	return low != 0;
 }

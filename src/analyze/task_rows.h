@@ -26,6 +26,11 @@ int ky_task_rows_make(struct ky_task_rows *out, const struct ky_trace *trace, ui
 		      uint64_t to_ns);
 void ky_task_rows_release(struct ky_task_rows *rows);
 
+/* Those of the task, in order. Returns how many. */
+uint32_t ky_task_rows_of(struct ky_task_rows *rows, uint32_t task, const struct ky_task_row **out);
+void ky_task_rows_poll(const struct ky_task_rows *rows, const struct ky_task_row *row,
+		       struct ky_poll *out);
+
 /* The last poll of the task that began before this moment. Returns false where there is none. */
 bool ky_task_rows_before(struct ky_task_rows *rows, uint32_t task, uint64_t ns,
 			 struct ky_poll *out);

@@ -180,6 +180,38 @@ class Spans(Cli):
         self.fails("why", "--span", "andle", self.data / NEW,
                    says=["no task was in a span named 'andle'", "query_metric"])
 
+    def test_many_spans_of_one_task_overlap(self):
+        """4,000 spans of a task of 1,000 polls: sums over its polls say the same as each walk."""
+        for number in range(1000):
+            at = number * MS
+            if number:
+                self.wake(at - 200 * US, 7)
+            self.poll(at, 300 * US, 7)  # then it waits for 500 us, and is ready for 200 us
+        for number in range(4000):
+            span, place = 1 << 63 | number + 1, "dial9_utils::adhoc:a.rs:1"
+            begin = number * 137 % 500_000 * US
+            self.enter(begin, span, task=7, place=place)
+            self.exit(begin + 1 * MS + number * 7919 % 400_000 * US, span, place=place)
+        rows = self.rows(self.trace.save(self.dir / "overlap"),
+                         "start_ns, duration_ns, polled_ns, ready_ns, waiting_ns, unknown_ns")
+        self.assertEqual(len(rows), 4000)
+
+        def until(ns):
+            """(polled, ready, waiting) from the first poll to this moment."""
+            whole, rest = divmod(ns - START_NS, MS)
+            return [whole * length * US + max(min(rest, to * US) - since * US, 0)
+                    for length, since, to in ((300, 0, 300), (200, 800, 1000), (500, 300, 800))]
+
+        for row in rows:
+            end_ns = row["start_ns"] + row["duration_ns"]
+            # After its last poll what it does is not known: the span has no later one of it.
+            last_ns = (end_ns - START_NS - 1) // MS * MS + START_NS + 300 * US
+            parts = [to - since for since, to in zip(until(row["start_ns"]),
+                                                     until(min(end_ns, last_ns)))]
+            self.assertEqual([row[key] for key in ("polled_ns", "ready_ns", "waiting_ns",
+                                                   "unknown_ns")],
+                             [*parts, max(end_ns - last_ns, 0)], row)
+
     def tail(self, path):
         done = self.run_kymo("query", "--json", "SELECT * FROM span_tail", path)
         return json.loads(done.out)["rows"]

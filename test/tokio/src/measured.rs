@@ -69,11 +69,8 @@ pub struct Measured<F> {
 
 pub fn measured<F: Future>(counts: &'static Counts, future: F) -> Measured<F> {
     counts.instrumented.fetch_add(1, SeqCst);
-    let noted = Noted {
-        begin: Instant::now(),
-        woken_at: AtomicU64::new(0),
-        waker: Mutex::new(None),
-    };
+    let noted =
+        Noted { begin: Instant::now(), woken_at: AtomicU64::new(0), waker: Mutex::new(None) };
     Measured { future, counts, noted: Arc::new(noted), idle_since: None }
 }
 
