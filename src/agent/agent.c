@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <agent/agent.h>
 
+#include <base/earlier.h>
 #include <base/now.h>
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 static void keep_first(int *first, int err)
 {
@@ -74,10 +70,10 @@ uint64_t ky_agent_step(struct ky_agent *agent, const struct ky_agent_moment *mom
 	keep_first(err, ky_drain_mode_events(&agent->drain, needs_events, &events));
 	if (*err < 0) /* out of memory: in a moment there may be some */
 		retry_ns = moment->now_ns + moment->pace.check_ns;
-	again_ns = earlier(retry_ns, step_drain(agent, moment, events, err));
-	again_ns = earlier(again_ns, check_rules(agent, events));
-	again_ns = earlier(again_ns, step_probes(agent, moment));
-	return earlier(again_ns, ky_agent_make_dumps(agent, false));
+	again_ns = ky_earlier(retry_ns, step_drain(agent, moment, events, err));
+	again_ns = ky_earlier(again_ns, check_rules(agent, events));
+	again_ns = ky_earlier(again_ns, step_probes(agent, moment));
+	return ky_earlier(again_ns, ky_agent_make_dumps(agent, false));
 }
 
 int ky_agent_finish(struct ky_agent *agent, bool is_dead, bool is_abnormal)

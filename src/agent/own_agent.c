@@ -3,6 +3,7 @@
 
 #include <agent/own_agent.h>
 
+#include <agent/own_error.h>
 #include <base/now.h>
 #include <record/emit/emit_engine.h>
 #include <record/sample/stack_walk.h>
@@ -150,20 +151,6 @@ static int make_dump(void *ctx, struct ky_dump_request *request)
 
 /* ---- the trace ---- */
 
-static void note_error(struct ky_own_agent *own, int err)
-{
-	int32_t none = 0;
-
-	if (err < 0)
-		__atomic_compare_exchange_n(&own->last_error, &none, err, false, __ATOMIC_RELAXED,
-					    __ATOMIC_RELAXED);
-}
-
-static void on_event(void *ctx, const struct ky_agent_event *event)
-{
-	note_error(ctx, event->error);
-}
-
 /* Returns 0, also where it is open; what ky_drain_mode_open() returns. */
 static int open_drain(struct ky_own_agent *own, const struct ky_ring *ring)
 {
@@ -201,7 +188,8 @@ static int enter_stream(struct ky_own_agent *own, const struct ky_ring *ring)
 
 static void note_store_error(struct ky_own_agent *own)
 {
-	note_error(own, atomic_load_explicit(&own->agent.output.store_error, memory_order_relaxed));
+	ky_own_error_note(&own->last_error, atomic_load_explicit(&own->agent.output.store_error,
+								 memory_order_relaxed));
 }
 
 static void end_trace(struct ky_own_agent *own)
@@ -210,7 +198,7 @@ static void end_trace(struct ky_own_agent *own)
 		if (own->sampled && ky_drain_mode_stream(&own->agent.drain))
 			ky_probe_resources_last(&own->resources, moment_of(own).resource_ms,
 						ky_now_ns(CLOCK_MONOTONIC));
-		note_error(own, ky_agent_finish(&own->agent, false, false));
+		ky_own_error_note(&own->last_error, ky_agent_finish(&own->agent, false, false));
 		note_store_error(own);
 	}
 	ky_agent_close(&own->agent);
@@ -252,7 +240,7 @@ static uint64_t step_ring(struct ky_own_agent *own, const struct ky_ring *ring)
 	own_ns = ky_own_samplers_step(&own->samplers, ring, !moment.is_flight);
 	err = open_drain(own, ring);
 	if (err) {
-		note_error(own, err);
+		ky_own_error_note(&own->last_error, err);
 		(void)ky_agent_make_dumps(&own->agent, false);
 		again_ns = ky_now_ns(CLOCK_MONOTONIC) + CHECK_NS; /* to try again */
 		return own_ns < again_ns ? own_ns : again_ns;
@@ -262,7 +250,7 @@ static uint64_t step_ring(struct ky_own_agent *own, const struct ky_ring *ring)
 	moment.now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	again_ns = ky_agent_step(&own->agent, &moment, &err);
 	ky_own_rules_count(&own->rules, own->agent.rules);
-	note_error(own, err);
+	ky_own_error_note(&own->last_error, err);
 	note_store_error(own);
 	again_ns = rules_ns < again_ns ? rules_ns : again_ns;
 	return own_ns < again_ns ? own_ns : again_ns;
@@ -284,8 +272,8 @@ void ky_own_agent_last_dumps(struct ky_own_agent *own, const struct ky_ring *rin
 
 void ky_own_agent_init(struct ky_own_agent *own)
 {
-	own->options.event = on_event;
-	own->options.event_ctx = own;
+	own->options.event = ky_own_error_on_event;
+	own->options.event_ctx = &own->last_error;
 	own->place.between = between_chunks;
 	own->place.between_ctx = own;
 }
@@ -302,7 +290,7 @@ void ky_own_agent_end(struct ky_own_agent *own, const struct ky_ring *streamed)
 	fetch(own);
 	ky_own_samplers_end(&own->samplers);
 	if (streamed)
-		note_error(own, enter_stream(own, streamed));
+		ky_own_error_note(&own->last_error, enter_stream(own, streamed));
 	end_trace(own);
 	ky_own_samplers_close(&own->samplers);
 }

@@ -3,6 +3,7 @@
 
 #include <agent/own_rules.h>
 
+#include <agent/own_error.h>
 #include <base/now.h>
 #include <errno.h>
 #include <pthread.h>
@@ -52,20 +53,6 @@ int ky_own_rules_add(const char *text, char *errbuf, size_t errbuf_bytes)
 	return err;
 }
 
-static void note_error(struct ky_own_rules *own, int err)
-{
-	int32_t none = 0;
-
-	if (err < 0)
-		__atomic_compare_exchange_n(&own->last_error, &none, err, false, __ATOMIC_RELAXED,
-					    __ATOMIC_RELAXED);
-}
-
-static void on_event(void *ctx, const struct ky_agent_event *event)
-{
-	note_error(ctx, event->error);
-}
-
 static bool may_read(void)
 {
 	return !ky_engine_is_under_filter();
@@ -87,8 +74,8 @@ static int take_rules(struct ky_own_rules *own, const struct ky_ring *ring, stru
 		.access = {.base = ring->base},
 		.may_read = may_read,
 		.dumps = agent->dumps,
-		.event = on_event,
-		.event_ctx = own,
+		.event = ky_own_error_on_event,
+		.event_ctx = &own->last_error,
 	};
 	int err = agent->rules ? 0 : ky_rules_open(&agent->rules, &options);
 
@@ -125,7 +112,7 @@ uint64_t ky_own_rules_follow(struct ky_own_rules *own, const struct ky_ring *rin
 	err = take_rules(own, ring, agent);
 	if (!err)
 		return UINT64_MAX;
-	note_error(own, err);
+	ky_own_error_note(&own->last_error, err);
 	own->version = 0; /* out of memory: the next second may have some */
 	return ky_now_ns(CLOCK_MONOTONIC) + RETRY_NS;
 }

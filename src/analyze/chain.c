@@ -5,6 +5,7 @@
 #include <analyze/findings/pool_runs.h>
 #include <analyze/task_rows.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <errno.h>
 #include <read/spawns.h>
 
@@ -25,11 +26,6 @@ struct stretch {
 	uint64_t from_ns, to_ns;
 	uint32_t task, depth;
 };
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 static bool append(struct chain_making *making, const struct ky_link *link)
 {
@@ -56,7 +52,7 @@ static bool put(struct chain_making *making, const struct ky_link *link)
 static struct ky_link link_of(const struct stretch *at, uint8_t kind, uint64_t from_ns,
 			      uint64_t to_ns)
 {
-	return (struct ky_link){.from_ns = later(from_ns, at->from_ns),
+	return (struct ky_link){.from_ns = ky_later(from_ns, at->from_ns),
 				.to_ns = to_ns,
 				.task = at->task,
 				.waker = KY_NONE,
@@ -101,7 +97,7 @@ static void explain_run(struct chain_making *making, const struct stretch *at, u
 			uint64_t to_ns, const struct ky_blocking_run *run)
 {
 	const struct ky_spawn *spawn = ky_trace_spawn(making->trace, run->task);
-	struct stretch of_run = {later(from_ns, at->from_ns), to_ns, run->task, at->depth + 1};
+	struct stretch of_run = {ky_later(from_ns, at->from_ns), to_ns, run->task, at->depth + 1};
 	uint64_t submitted_ns = spawn && spawn->to_ns < run->start_ns ? spawn->to_ns :
 									run->start_ns;
 	struct ky_link link = link_of(&of_run, KY_LINK_RUN, run->start_ns, to_ns);
@@ -174,7 +170,7 @@ static uint64_t explain_ready(struct chain_making *making, struct stretch *at,
 		end_ns = poll->start_ns;
 		return explain_begin(making, at, &end_ns) ? end_ns : at->from_ns;
 	}
-	end_ns = later(end_ns, at->from_ns);
+	end_ns = ky_later(end_ns, at->from_ns);
 	if (end_ns >= poll->start_ns)
 		return poll->start_ns; /* polls that overlap: its end is not proven */
 	if (poll->delay_state) {
@@ -185,7 +181,7 @@ static uint64_t explain_ready(struct chain_making *making, struct stretch *at,
 	making->failed |= !ky_delay_split(&making->delay, &split, poll);
 	if (making->failed)
 		return at->from_ns;
-	ready_ns = later(making->delay.ready_ns, end_ns);
+	ready_ns = ky_later(making->delay.ready_ns, end_ns);
 	link = link_of(at, KY_LINK_READY, ready_ns, poll->start_ns);
 	link.start_ns = making->delay.ready_ns;
 	if (put(making, &link) && making->delay.ready_ns >= link.from_ns)
@@ -213,7 +209,7 @@ static void explain(struct chain_making *making, struct stretch at)
 		if (end_ns < ns) { /* not polled since: it waits still, or is over */
 			link = link_of(&at, KY_LINK_UNKNOWN, end_ns, ns);
 			put(making, &link);
-			ns = later(end_ns, at.from_ns);
+			ns = ky_later(end_ns, at.from_ns);
 			if (ns == at.from_ns)
 				return;
 		}

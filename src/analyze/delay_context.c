@@ -2,6 +2,7 @@
 #include <analyze/delay_context.h>
 
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <read/sort.h>
 #include <read/turns.h>
 #include <string.h>
@@ -23,16 +24,6 @@ struct edges {
 	uint32_t count, capacity;
 	bool failed;
 };
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 static bool is_peer(const struct ky_trace *trace, uint32_t worker, uint32_t of)
 {
@@ -78,8 +69,8 @@ static bool add_worker(struct edges *edges, const struct ky_trace *trace, uint32
 		ky_trace_poll(trace, worker, row, &poll);
 		if (poll.start_ns >= to_ns)
 			break;
-		if (!add_both(edges, later(poll.start_ns, from_ns),
-			      earlier(poll.start_ns + poll.duration_ns, to_ns),
+		if (!add_both(edges, ky_later(poll.start_ns, from_ns),
+			      ky_earlier(poll.start_ns + poll.duration_ns, to_ns),
 			      (struct edge){.polling = 1}))
 			return false;
 	}
@@ -88,8 +79,8 @@ static bool add_worker(struct edges *edges, const struct ky_trace *trace, uint32
 		ky_trace_park(trace, worker, row, &park);
 		if (park.start_ns >= to_ns)
 			break;
-		if (!add_both(edges, later(park.start_ns, from_ns),
-			      earlier(park.start_ns + park.duration_ns, to_ns),
+		if (!add_both(edges, ky_later(park.start_ns, from_ns),
+			      ky_earlier(park.start_ns + park.duration_ns, to_ns),
 			      (struct edge){.parked = 1}))
 			return false;
 	}
@@ -192,7 +183,7 @@ static uint64_t last_look(const struct ky_trace *trace, uint32_t worker, uint64_
 		ky_trace_park(trace, worker, row, &park);
 		if (park.wait != WAIT_DRIVER)
 			continue;
-		return later(last_ns, earlier(park.start_ns + park.duration_ns, ns));
+		return ky_later(last_ns, ky_earlier(park.start_ns + park.duration_ns, ns));
 	}
 	return last_ns;
 }
@@ -230,8 +221,8 @@ static void find_gap_poll(struct ky_delay_context *out, const struct ky_trace *t
 		ky_trace_poll(trace, out->gap_worker, row, &poll);
 		if (poll.start_ns >= to_ns)
 			break;
-		begin_ns = later(poll.start_ns, from_ns);
-		end_ns = earlier(poll.start_ns + poll.duration_ns, to_ns);
+		begin_ns = ky_later(poll.start_ns, from_ns);
+		end_ns = ky_earlier(poll.start_ns + poll.duration_ns, to_ns);
 		if (end_ns <= begin_ns || end_ns - begin_ns <= longest_ns)
 			continue;
 		longest_ns = end_ns - begin_ns;

@@ -3,6 +3,7 @@
 
 #include <analyze/poll_parts.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <read/stops.h>
 #include <read/turns.h>
 #include <string.h>
@@ -41,16 +42,6 @@ void ky_delay_release(struct ky_delay *delay)
 	memset(delay, 0, sizeof(*delay));
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* ---- who woke it ---- */
 
 static uint64_t apart(uint64_t a, uint64_t b)
@@ -62,7 +53,7 @@ static uint64_t apart(uint64_t a, uint64_t b)
 static void find_waker(struct ky_delay *delay, const struct ky_trace *trace, uint8_t home)
 {
 	uint64_t nearest_ns = NEAR_NS,
-		 from_ns = delay->ready_ns - earlier(delay->ready_ns, NEAR_NS);
+		 from_ns = delay->ready_ns - ky_earlier(delay->ready_ns, NEAR_NS);
 	struct ky_wake wake;
 
 	for (uint32_t lane = 0; lane < trace->worker_count; lane++) {
@@ -163,13 +154,13 @@ static void split_by_rows(struct splitter *splitter, uint32_t worker, uint64_t p
 			ready_ns = row->time_ns;
 		else if (row->woken_ns >= row->time_ns && row->woken_ns < end_ns)
 			ready_ns = row->woken_ns;
-		end_ns = earlier(end_ns, to_ns);
+		end_ns = ky_earlier(end_ns, to_ns);
 		if (row->time_ns > from_ns) {
 			add_part(splitter, rest, row->time_ns - from_ns, worker, poll_row);
 			from_ns = row->time_ns;
 		}
 		if (ready_ns > from_ns) {
-			ready_ns = earlier(ready_ns, end_ns);
+			ready_ns = ky_earlier(ready_ns, end_ns);
 			add_part(splitter, is_poll ? KY_PART_BEHIND_BLOCKED : KY_PART_RUNTIME,
 				 ready_ns - from_ns, worker, poll_row);
 			from_ns = ready_ns;
@@ -215,8 +206,8 @@ static void split_poll(struct splitter *splitter, const struct ky_poll *poll, ui
 			      KY_PART_BEHIND_UNSPLIT);
 		return;
 	}
-	parts.cpu_ns = earlier(parts.cpu_ns, length);
-	parts.delay_ns = earlier(parts.delay_ns, length - parts.cpu_ns);
+	parts.cpu_ns = ky_earlier(parts.cpu_ns, length);
+	parts.delay_ns = ky_earlier(parts.delay_ns, length - parts.cpu_ns);
 	add_part(splitter, KY_PART_BEHIND_CPU, parts.cpu_ns, poll->worker, row);
 	add_part(splitter, KY_PART_BEHIND_RUNNABLE, parts.delay_ns, poll->worker, row);
 	add_part(splitter, KY_PART_BEHIND_BLOCKED, length - parts.cpu_ns - parts.delay_ns,
@@ -244,7 +235,7 @@ static void split_between(struct splitter *splitter, uint32_t worker, uint64_t f
 
 	if (moved_ns > from_ns ||
 	    (moved_ns && is_between(splitter->trace, worker, moved_ns, from_ns))) {
-		moved_ns = later(moved_ns, from_ns);
+		moved_ns = ky_later(moved_ns, from_ns);
 		split_by_rows(splitter, worker, KY_NO_ROW, from_ns, from_ns, moved_ns,
 			      KY_PART_RUNTIME);
 		add_part(splitter, KY_PART_HANDOVER, to_ns - moved_ns, worker, KY_NO_ROW);
@@ -266,7 +257,7 @@ static void split_park(struct splitter *splitter, uint32_t worker, const struct 
 		add_part(splitter, KY_PART_PARKED, to_ns - from_ns, worker, KY_NO_ROW);
 		return;
 	}
-	notified_ns = later(earlier(notified_ns, to_ns), from_ns);
+	notified_ns = ky_later(ky_earlier(notified_ns, to_ns), from_ns);
 	add_part(splitter, KY_PART_PARKED_QUIET, notified_ns - from_ns, worker, KY_NO_ROW);
 	add_part(splitter, KY_PART_PARKED_NOTIFIED, to_ns - notified_ns, worker, KY_NO_ROW);
 }
@@ -284,7 +275,7 @@ static void split_gap(struct splitter *splitter, uint32_t worker, uint64_t from_
 		uint64_t end_ns;
 
 		ky_trace_park(splitter->trace, worker, row, &park);
-		end_ns = earlier(park.start_ns + park.duration_ns, to_ns);
+		end_ns = ky_earlier(park.start_ns + park.duration_ns, to_ns);
 		if (park.start_ns >= to_ns)
 			break;
 		if (end_ns <= from_ns)
@@ -314,7 +305,7 @@ static void split_known(struct splitter *splitter, uint32_t worker, uint64_t fro
 		uint64_t end_ns;
 
 		ky_trace_poll(splitter->trace, worker, row, &poll);
-		end_ns = earlier(poll.start_ns + poll.duration_ns, to_ns);
+		end_ns = ky_earlier(poll.start_ns + poll.duration_ns, to_ns);
 		if (poll.start_ns >= to_ns)
 			break;
 		if (end_ns <= from_ns)
@@ -338,11 +329,11 @@ static void split_running(struct splitter *splitter, uint32_t worker, uint64_t f
 	const struct ky_trace_stop *stop = ky_trace_stop_after(trace, from_ns);
 
 	for (; stop && stop < trace->stops + trace->stop_count && stop->from_ns < to_ns; stop++) {
-		uint64_t stop_ns = later(stop->from_ns, from_ns);
+		uint64_t stop_ns = ky_later(stop->from_ns, from_ns);
 
 		if (stop_ns > from_ns)
 			split_known(splitter, worker, from_ns, stop_ns);
-		from_ns = earlier(stop->to_ns, to_ns);
+		from_ns = ky_earlier(stop->to_ns, to_ns);
 		add_part(splitter, KY_PART_STOPPED, from_ns - stop_ns, KY_NONE, KY_NO_ROW);
 	}
 	if (from_ns < to_ns)
@@ -357,7 +348,7 @@ static void split_worker(struct splitter *splitter, uint32_t worker, uint64_t fr
 
 	for (uint32_t i = 0; i < trace->loss_count && from_ns < to_ns; i++) {
 		const struct ky_trace_loss *loss = &trace->losses[i];
-		uint64_t end_ns = earlier(loss->to_ns, to_ns);
+		uint64_t end_ns = ky_earlier(loss->to_ns, to_ns);
 
 		if (loss->from_ns >= to_ns)
 			break;
@@ -451,9 +442,9 @@ static void read_taken(struct taken *taken, const struct ky_split *split, uint32
 	at = ky_column_find(parks, taken->poll.start_ns);
 	if (at) {
 		ky_trace_park(split->trace, worker, at - 1, &park);
-		taken->free_ns = later(taken->free_ns, park.start_ns + park.duration_ns);
+		taken->free_ns = ky_later(taken->free_ns, park.start_ns + park.duration_ns);
 	}
-	taken->free_ns = earlier(taken->free_ns, taken->poll.start_ns);
+	taken->free_ns = ky_earlier(taken->free_ns, taken->poll.start_ns);
 }
 
 /* Did it stand behind our task in the same queue? */
@@ -516,14 +507,14 @@ static uint64_t first_park(const struct ky_trace *trace, uint32_t worker, uint64
 	const struct ky_column *parks = &trace->workers[worker].parks;
 	uint64_t row = ky_column_find(parks, from_ns);
 
-	return row < parks->row_count ? earlier(ky_column_time(parks, row), to_ns) : to_ns;
+	return row < parks->row_count ? ky_earlier(ky_column_time(parks, row), to_ns) : to_ns;
 }
 
 /* From here on nothing says where it stood, until the worker that polls it at last has it. */
 static void split_lost(struct splitter *splitter, const struct taken *last, uint64_t from_ns)
 {
 	const struct ky_delay *delay = splitter->delay;
-	uint64_t to_ns = later(from_ns, last->free_ns);
+	uint64_t to_ns = ky_later(from_ns, last->free_ns);
 
 	split_unknown(splitter, KY_PART_UNKNOWN_STEAL, KY_NONE, from_ns, to_ns);
 	split_worker(splitter, delay->poll.worker, to_ns, delay->poll.start_ns);
@@ -537,7 +528,7 @@ static uint64_t find_gone(const struct ky_split *split, const struct ky_delay *d
 	struct taken taken;
 
 	if (find_taken(split, delay, at, at->worker, gone_ns, steps, &taken))
-		gone_ns = later(taken.free_ns, at->since_ns);
+		gone_ns = ky_later(taken.free_ns, at->since_ns);
 	return gone_ns;
 }
 
@@ -558,7 +549,7 @@ static uint32_t find_thief(struct splitter *splitter, const struct queue_place *
 			continue;
 		if (*lost_ns == UINT64_MAX) { /* else there is none that it may have gone to */
 			*lost_ns = find_gone(split, delay, at, steps);
-			end_ns = earlier(end_ns, *lost_ns);
+			end_ns = ky_earlier(end_ns, *lost_ns);
 		}
 		if (!find_taken(split, delay, at, worker, end_ns, steps, &taken))
 			continue;
@@ -595,7 +586,7 @@ static void split_queues(struct splitter *splitter, const struct taken *last)
 		}
 		if (thief == KY_NONE)
 			break;
-		from_ns = later(taken.free_ns, at.since_ns);
+		from_ns = ky_later(taken.free_ns, at.since_ns);
 		delay->ambiguous_ns += taken.poll.start_ns - from_ns;
 		delay->steal_ns = taken.poll.start_ns;
 		delay->steal_count++;

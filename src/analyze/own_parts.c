@@ -2,6 +2,7 @@
 #include <analyze/own_parts.h>
 
 #include <analyze/poll_parts.h>
+#include <base/earlier.h>
 #include <read/stops.h>
 
 const char *ky_own_part_key(enum ky_own_part part)
@@ -17,16 +18,6 @@ const char *ky_own_part_key(enum ky_own_part part)
 	};
 
 	return part < KY_OWN_PARTS ? keys[part] : "own_unsplit";
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 /* Times off CPU of the worker in [from, to), where it was in no poll inside. */
@@ -58,12 +49,12 @@ static void split_rows(struct ky_own_poll *out, const struct ky_trace *trace, ui
 			ready_ns = row->time_ns;
 		else if (row->woken_ns >= row->time_ns && row->woken_ns < end_ns)
 			ready_ns = row->woken_ns;
-		begin_ns = later(row->time_ns, from_ns);
-		ready_ns = earlier(later(ready_ns, begin_ns), to_ns);
-		ns = earlier(ready_ns - begin_ns, left_ns);
+		begin_ns = ky_later(row->time_ns, from_ns);
+		ready_ns = ky_earlier(ky_later(ready_ns, begin_ns), to_ns);
+		ns = ky_earlier(ready_ns - begin_ns, left_ns);
 		out->sums[KY_OWN_BLOCKED] += ns;
 		left_ns -= ns;
-		ns = earlier(earlier(end_ns, to_ns) - ready_ns, left_ns);
+		ns = ky_earlier(ky_earlier(end_ns, to_ns) - ready_ns, left_ns);
 		out->sums[KY_OWN_RUNNABLE] += ns;
 		left_ns -= ns;
 	}
@@ -83,12 +74,12 @@ static void split_around_nested(struct ky_own_poll *out, const struct ky_trace *
 		ky_trace_poll(trace, lane, row, &inner);
 		if (inner.start_ns >= end_ns)
 			break;
-		inner.duration_ns = earlier(inner.start_ns + inner.duration_ns, end_ns);
+		inner.duration_ns = ky_earlier(inner.start_ns + inner.duration_ns, end_ns);
 		if (inner.duration_ns <= at_ns) /* its end by now */
 			continue;
 		if (inner.start_ns > at_ns)
 			split_rows(out, trace, at_ns, inner.start_ns, is_on_cpu);
-		out->sums[KY_OWN_NESTED] += inner.duration_ns - later(inner.start_ns, at_ns);
+		out->sums[KY_OWN_NESTED] += inner.duration_ns - ky_later(inner.start_ns, at_ns);
 		at_ns = inner.duration_ns;
 	}
 	if (at_ns < end_ns)

@@ -3,6 +3,7 @@
 
 #include <analyze/histogram.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <errno.h>
 #include <read/sort.h>
 #include <string.h>
@@ -57,16 +58,6 @@ struct plays_making {
 
 _Static_assert(sizeof(struct ky_play) == 40, "as the header says");
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t apart(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
@@ -107,7 +98,7 @@ static void add_timed(struct plays_making *making, struct ky_timed_plays *list, 
 	if (ky_grow(&list->items, &list->capacity, list->count + 1, sizeof(*list->items)))
 		making->failed = true;
 	else
-		list->items[list->count++] = (struct ky_timed_play){earlier(at_ns, NEVER - 1),
+		list->items[list->count++] = (struct ky_timed_play){ky_earlier(at_ns, NEVER - 1),
 								    number};
 }
 
@@ -166,7 +157,7 @@ static uint64_t take_gap(struct plays_making *making, uint32_t worker, uint64_t 
 			 uint64_t *parked_ns)
 {
 	struct plays_walker *walker = &making->walkers[worker];
-	uint64_t from_ns = earlier(walker->poll_to_ns, start_ns);
+	uint64_t from_ns = ky_earlier(walker->poll_to_ns, start_ns);
 	struct ky_park park;
 
 	*parked_ns = 0;
@@ -174,8 +165,8 @@ static uint64_t take_gap(struct plays_making *making, uint32_t worker, uint64_t 
 		uint64_t begin_ns, end_ns;
 
 		ky_trace_park(making->trace, worker, walker->parks.row, &park);
-		begin_ns = later(park.start_ns, from_ns);
-		end_ns = earlier(park.start_ns + park.duration_ns, start_ns);
+		begin_ns = ky_later(park.start_ns, from_ns);
+		end_ns = ky_earlier(park.start_ns + park.duration_ns, start_ns);
 		if (end_ns > begin_ns && !*parked_ns && walker->poll != KY_PLAY_NONE)
 			ky_histogram_add(&making->searches, begin_ns - from_ns);
 		if (end_ns > begin_ns)
@@ -229,14 +220,14 @@ static void link_wake(struct plays_making *making, const struct wake_seen *wake,
 
 	play->wait_count++;
 	if (wake->is_outside) {
-		play->ready_ns = later(play->ready_ns, at_ns);
+		play->ready_ns = ky_later(play->ready_ns, at_ns);
 		if (wake->slot < making->out->outside.count) /* else memory is short */
 			making->out->outside.items[wake->slot].number = number;
 		return;
 	}
 	ky_queue_plays_poll(making->out, wake->slot, &waking);
-	at_ns = later(at_ns, waking.start_ns) - waking.start_ns;
-	play->into_ns = (uint32_t)earlier(earlier(at_ns, waking.duration_ns), UINT32_MAX);
+	at_ns = ky_later(at_ns, waking.start_ns) - waking.start_ns;
+	play->into_ns = (uint32_t)ky_earlier(ky_earlier(at_ns, waking.duration_ns), UINT32_MAX);
 	play->next = making->plays[wake->slot].woken;
 	making->plays[wake->slot].woken = number;
 }
@@ -258,7 +249,7 @@ static void link_cause(struct plays_making *making, const struct played_task *ta
 		if (task->own.at_ns)
 			link_wake(making, &task->own, number, task->own.at_ns);
 	} else {
-		play->ready_ns = later(play->ready_ns, ready_ns);
+		play->ready_ns = ky_later(play->ready_ns, ready_ns);
 	}
 }
 
@@ -268,7 +259,7 @@ static void take_play(struct plays_making *making, const struct ky_poll *poll, u
 	uint32_t number = making->out->first_polls[poll->worker] + (uint32_t)row;
 	struct ky_play *play = &making->plays[number];
 	uint64_t ready_ns = poll->start_ns -
-			    (poll->delay_state ? 0 : earlier(poll->delay_ns, poll->start_ns));
+			    (poll->delay_state ? 0 : ky_earlier(poll->delay_ns, poll->start_ns));
 	uint64_t parked_ns, gap_ns, reaction_ns;
 	struct plays_walker *walker = &making->walkers[poll->worker];
 
@@ -278,14 +269,14 @@ static void take_play(struct plays_making *making, const struct ky_poll *poll, u
 				 .home = KY_PLAY_NO_HOME};
 	gap_ns = take_gap(making, poll->worker, poll->start_ns, &parked_ns);
 	if (row)
-		play[-1].gap_ns = (uint32_t)earlier(gap_ns, SHORT_MAX);
+		play[-1].gap_ns = (uint32_t)ky_earlier(gap_ns, SHORT_MAX);
 	else
 		gap_ns = 0; /* since when the worker is there, nothing says */
 	reaction_ns = find_reaction(walker, ready_ns);
 	play->reaction_ns = reaction_ns == NEVER ? KY_PLAY_NOT_IDLE :
-						   (uint32_t)earlier(reaction_ns, SHORT_MAX);
+						   (uint32_t)ky_earlier(reaction_ns, SHORT_MAX);
 	if (task->poll != KY_PLAY_NONE) {
-		uint64_t early_ns = task->polled_to_ns - earlier(ready_ns, task->polled_to_ns);
+		uint64_t early_ns = task->polled_to_ns - ky_earlier(ready_ns, task->polled_to_ns);
 
 		making->plays[task->poll].after = number;
 		play->early_ns = early_ns < KY_PLAY_NEAR_NS ? (uint16_t)early_ns : KY_PLAY_OWN_WAY;

@@ -3,6 +3,7 @@
 
 #include <analyze/queue_plays.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <errno.h>
 
 #define NEVER UINT64_MAX
@@ -52,20 +53,10 @@ struct replay {
 	bool failed;
 };
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* NEVER is later than any sum: a damaged trace may hold any numbers. */
 static uint64_t plus(uint64_t ns, uint64_t length_ns)
 {
-	return length_ns < NEVER - 1 - earlier(ns, NEVER - 1) ? ns + length_ns : NEVER - 1;
+	return length_ns < NEVER - 1 - ky_earlier(ns, NEVER - 1) ? ns + length_ns : NEVER - 1;
 }
 
 bool ky_queue_replay_takes(const struct ky_trace *trace, const struct ky_poll *poll)
@@ -83,7 +74,7 @@ static uint64_t new_length(const struct replay *replay, const struct ky_poll *po
 	name = replay->trace->tasks[poll->task].name;
 	if (name == KY_NONE || !ky_queue_replay_takes(replay->trace, poll))
 		return poll->duration_ns;
-	return earlier(poll->duration_ns, replay->cap_ns[name]);
+	return ky_earlier(poll->duration_ns, replay->cap_ns[name]);
 }
 
 /* ---- heaps ---- */
@@ -168,13 +159,13 @@ static void say_next(struct replay *replay, uint32_t worker)
 
 	player->next_ns = player->state == PLAYER_BUSY ? player->free_ns : player->begin_ns;
 	if (player->state == PLAYER_IDLE && player->coming.count)
-		player->next_ns = earlier(player->next_ns, player->coming.items[0].key);
+		player->next_ns = ky_earlier(player->next_ns, player->coming.items[0].key);
 	move_player(replay, worker);
 }
 
 static void come(struct replay *replay, uint32_t worker, uint32_t number, uint64_t at_ns)
 {
-	push(replay, &replay->players[worker].coming, earlier(at_ns, NEVER - 1), number);
+	push(replay, &replay->players[worker].coming, ky_earlier(at_ns, NEVER - 1), number);
 	if (replay->players[worker].state == PLAYER_IDLE)
 		say_next(replay, worker);
 }
@@ -185,7 +176,7 @@ static void release(struct replay *replay, uint32_t number, uint64_t ready_ns)
 	struct ky_play *play = &replay->plays[number];
 	uint32_t worker;
 
-	play->ready_ns = later(play->ready_ns, ready_ns);
+	play->ready_ns = ky_later(play->ready_ns, ready_ns);
 	if (play->wait_count && --play->wait_count)
 		return;
 	worker = ky_queue_plays_worker(&replay->made, number);
@@ -197,7 +188,7 @@ static void release(struct replay *replay, uint32_t number, uint64_t ready_ns)
 		struct ky_poll poll;
 
 		ky_queue_plays_poll(&replay->made, number, &poll);
-		ready_ns = later(ready_ns, poll.start_ns);
+		ready_ns = ky_later(ready_ns, poll.start_ns);
 	}
 	come(replay, worker, number, ready_ns);
 }
@@ -209,12 +200,12 @@ static uint64_t begin_of(const struct replay *replay, const struct player *playe
 	const struct ky_queue_plays *made = &replay->made;
 
 	if (is_own && play->is_held)
-		return later(player->free_ns, at_ns);
+		return ky_later(player->free_ns, at_ns);
 	if (is_own && play->reaction_ns != KY_PLAY_NOT_IDLE)
-		return later(player->free_ns, plus(at_ns, play->reaction_ns));
+		return ky_later(player->free_ns, plus(at_ns, play->reaction_ns));
 	/* Before it parks it looks for more. */
 	if (at_ns <= plus(player->free_ns, made->search_ns))
-		return later(plus(player->free_ns, made->gap_ns), at_ns);
+		return ky_later(plus(player->free_ns, made->gap_ns), at_ns);
 	return plus(at_ns, made->reaction_ns);
 }
 
@@ -247,8 +238,8 @@ static void stand(struct replay *replay, uint32_t worker, uint64_t now_ns)
 		push(replay, &player->standing, order_of(replay, worker, item.poll, is_own),
 		     item.poll);
 		if (player->state == PLAYER_IDLE)
-			player->begin_ns = earlier(player->begin_ns, begin_of(replay, player, play,
-									      item.key, is_own));
+			player->begin_ns = ky_earlier(
+				player->begin_ns, begin_of(replay, player, play, item.key, is_own));
 	}
 	while (player->standing.count && replay->plays[player->standing.items[0].poll].is_done)
 		(void)pop(&player->standing);
@@ -274,7 +265,7 @@ static void begin_poll(struct replay *replay, uint32_t worker, uint64_t now_ns)
 	player->free_ns = plus(now_ns, length_ns);
 	player->last_poll = number;
 	say_next(replay, worker);
-	replay->each(&poll, now_ns - earlier(play->ready_ns, now_ns), replay->ctx);
+	replay->each(&poll, now_ns - ky_earlier(play->ready_ns, now_ns), replay->ctx);
 	for (uint32_t at = play->woken, next; at != KY_PLAY_NONE; at = next) {
 		uint64_t into_ns = replay->plays[at].into_ns;
 
@@ -289,7 +280,8 @@ static void begin_poll(struct replay *replay, uint32_t worker, uint64_t now_ns)
 	/* Of two stamps of one moment, the end and the wake, the earlier one stays so. */
 	early_ns = replay->plays[play->after].early_ns;
 	release(replay, play->after,
-		early_ns == KY_PLAY_OWN_WAY ? 0 : player->free_ns - earlier(early_ns, length_ns));
+		early_ns == KY_PLAY_OWN_WAY ? 0 :
+					      player->free_ns - ky_earlier(early_ns, length_ns));
 }
 
 static void act(struct replay *replay, uint32_t worker, uint64_t now_ns)
@@ -340,8 +332,8 @@ static void play_again(struct replay *replay)
 	while (!replay->failed) {
 		uint32_t worker = replay->order[0];
 		uint64_t now_ns = replay->players[worker].next_ns;
-		uint64_t in_ns = earlier(next_in(&replay->made.outside),
-					 next_in(&replay->made.kept));
+		uint64_t in_ns = ky_earlier(next_in(&replay->made.outside),
+					    next_in(&replay->made.kept));
 
 		/* A poll may be ready a little before the stamp of its wake. */
 		if (in_ns != NEVER && (now_ns == NEVER || in_ns <= plus(now_ns, KY_PLAY_NEAR_NS))) {
@@ -414,7 +406,7 @@ int ky_queue_replay(struct ky_queue_replay *out, const struct ky_trace *trace,
 
 	*out = (struct ky_queue_replay){0};
 	for (uint32_t name = 0; name < ky_trace_name_count(trace); name++)
-		replay.least_cap_ns = earlier(replay.least_cap_ns, cap_ns[name]);
+		replay.least_cap_ns = ky_earlier(replay.least_cap_ns, cap_ns[name]);
 	is_made = make_room(&replay);
 	if (is_made) {
 		out->reaction_ns = replay.made.reaction_ns;

@@ -4,15 +4,9 @@
 #include <analyze/report.h>
 #include <base/alloc.h>
 #include <errno.h>
-#include <read/sort.h>
+#include <read/ascending.h>
 
 #define APART_NS UINT64_C(10000000)
-
-static bool is_before(const void *a, const void *b, const void *ctx)
-{
-	(void)ctx;
-	return *(const uint64_t *)a < *(const uint64_t *)b;
-}
 
 /* Does a poll begin in (from, to)? */
 static bool is_polled(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
@@ -41,7 +35,7 @@ int ky_shutdown_find(const struct ky_trace *trace, uint64_t *out_ns)
 		    task->end_ns < UINT64_MAX / 2)
 			ends[count++] = task->end_ns;
 	}
-	ky_sort(ends, count, sizeof(*ends), is_before, NULL);
+	ky_ascending_sort(ends, count);
 	if (count && !is_polled(trace, ends[count - 1] + APART_NS, UINT64_MAX)) {
 		while (count > 1 && (ends[count - 1] - ends[count - 2] <= APART_NS ||
 				     !is_polled(trace, ends[count - 2], ends[count - 1])))

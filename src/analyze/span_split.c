@@ -4,13 +4,10 @@
 #include <analyze/own_parts.h>
 #include <analyze/task_rows.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <errno.h>
+#include <read/ascending.h>
 #include <read/sort.h>
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 static void add_poll(struct ky_span_split *split, const struct ky_trace *trace,
 		     const struct ky_poll *poll, uint64_t from_ns, uint64_t to_ns)
@@ -60,18 +57,18 @@ static void split_span(struct ky_span_split *split, struct ky_task_rows *rows,
 		}
 		end_ns = poll.start_ns + poll.duration_ns;
 		if (end_ns < ns) { /* it ended while its task was not polled */
-			gap_ns = ns - later(end_ns, begin_ns);
+			gap_ns = ns - ky_later(end_ns, begin_ns);
 			split->unknown_ns += gap_ns;
 			ns -= gap_ns;
 			if (ns == begin_ns)
 				return;
 		}
-		add_poll(split, rows->trace, &poll, later(poll.start_ns, begin_ns), ns);
+		add_poll(split, rows->trace, &poll, ky_later(poll.start_ns, begin_ns), ns);
 		if (poll.start_ns <= begin_ns)
 			return;
 		end_ns = begin_ns;
 		if (ky_task_rows_before(rows, span->task, poll.start_ns, &before))
-			end_ns = later(before.start_ns + before.duration_ns, begin_ns);
+			end_ns = ky_later(before.start_ns + before.duration_ns, begin_ns);
 		if (end_ns > poll.start_ns)
 			end_ns = poll.start_ns;
 		add_gap(split, &poll, end_ns);
@@ -144,30 +141,14 @@ static void add_range(struct ky_span_split *split, const struct ky_span_split *l
 	split->polls += b->polls - a->polls;
 }
 
-/* How many of the ascending times are below. */
-static uint32_t count_below(const uint64_t *times, uint32_t count, uint64_t ns)
-{
-	uint32_t low = 0, high = count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (times[middle] < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Polls [first, end) lie in the span as a whole: all but the first of them and the gaps before them
  * at once, the rest as ever. */
 static void split_by_sums(struct ky_span_split *split, struct ky_task_rows *rows,
 			  const struct ky_trace_span *span, const struct split_sums *sums)
 {
 	uint64_t end_ns = span->start_ns + span->duration_ns;
-	uint32_t first = count_below(sums->starts, sums->count, span->start_ns);
-	uint32_t end = count_below(sums->ends, sums->count, end_ns + 1);
+	uint32_t first = ky_ascending_below(sums->starts, sums->count, span->start_ns);
+	uint32_t end = ky_ascending_up_to(sums->ends, sums->count, end_ns);
 	struct ky_trace_span head = *span, tail = *span;
 
 	if (end < first + 2) {

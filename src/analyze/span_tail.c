@@ -4,6 +4,7 @@
 #include <analyze/log_exp.h>
 #include <base/alloc.h>
 #include <errno.h>
+#include <read/ascending.h>
 #include <read/id_map.h>
 #include <read/sort.h>
 #include <stddef.h>
@@ -237,27 +238,6 @@ static bool add_if_it_tells(struct tail_making *making, const struct group *grou
 	return true;
 }
 
-static bool is_less(const void *a, const void *b, const void *ctx)
-{
-	(void)ctx;
-	return *(const uint64_t *)a < *(const uint64_t *)b;
-}
-
-static uint32_t count_below(const uint64_t *times, uint32_t count, uint64_t ns)
-{
-	uint32_t low = 0, high = count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (times[middle] < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Others of the name that are open at its begin: more than in three of four typical ones? */
 static bool add_concurrency(struct tail_making *making, const struct group *group, uint32_t tests)
 {
@@ -275,18 +255,19 @@ static bool add_concurrency(struct tail_making *making, const struct group *grou
 		ends[i] = starts[i] + item->duration_ns;
 	}
 	if (is_made) {
-		ky_sort(starts, count, sizeof(*starts), is_less, NULL);
-		ky_sort(ends, count, sizeof(*ends), is_less, NULL);
+		ky_ascending_sort(starts, count);
+		ky_ascending_sort(ends, count);
 	}
 	for (uint32_t i = 0; is_made && i < count; i++) {
 		uint64_t ns = making->trace->spans[making->items[group->first + i].span].start_ns;
 
-		open[i] = count_below(starts, count, ns) - count_below(ends, count, ns);
+		open[i] = ky_ascending_below(starts, count, ns) -
+			  ky_ascending_below(ends, count, ns);
 	}
 	if (is_made) {
 		sorted = starts; /* which are not asked any more */
 		memcpy(sorted, open + (group->low - group->first), typical * sizeof(*sorted));
-		ky_sort(sorted, typical, sizeof(*sorted), is_less, NULL);
+		ky_ascending_sort(sorted, typical);
 		most = sorted[typical - 1 - typical / 4];
 		for (uint32_t i = group->low; i < group->high; i++)
 			value.typical += open[i - group->first] > most;

@@ -167,22 +167,6 @@ static void on_wake(struct delay_pass *pass, const struct delay_feed *feed)
 	}
 }
 
-static bool is_in_gap(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
-{
-	const struct ky_trace_private *private = trace->private;
-	uint32_t low = 0, high = private->gap_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (private->gaps[middle].to_ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < private->gap_count && private->gaps[low].from_ns <= to_ns;
-}
-
 /* Only workers of its own runtime poll a task. What another runtime's worker lost can hide an
  * earlier wake, but not a poll. */
 static bool concerns(const struct delay_pass *pass, uint32_t loss, const struct ky_worker *worker,
@@ -201,7 +185,7 @@ static bool is_spoiled(const struct delay_pass *pass, const struct delay_feed *f
 	const struct ky_trace *trace = pass->trace;
 	uint32_t i, checked, low = 0, high = trace->loss_count;
 
-	if (!is_in_gap(trace, ready_ns, start_ns))
+	if (!ky_trace_has_gap(trace, ready_ns, start_ns))
 		return false;
 	if (!pass->loss_runtimes)
 		return true;
@@ -414,7 +398,7 @@ static void store_states(const struct delay_pass *pass)
 		end_ns = task->flags & KY_TASK_ENDED ? task->end_ns : pass->trace->run_last_ns;
 		if (state->is_end_known && end_ns > state->busy_to_ns &&
 		    end_ns - state->busy_to_ns >= KY_LONG_WAIT_NS &&
-		    !is_in_gap(pass->trace, state->busy_to_ns, end_ns))
+		    !ky_trace_has_gap(pass->trace, state->busy_to_ns, end_ns))
 			task->long_wait_ns += end_ns - state->busy_to_ns;
 	}
 }

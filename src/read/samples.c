@@ -469,18 +469,7 @@ static void end_waits(struct finishing *finishing, const struct sample_places *p
 /* Is anything missing between the place and the end of its wait? */
 static bool is_unsafe(const struct ky_trace *trace, const struct ky_stack_row *row, uint64_t end_ns)
 {
-	const struct ky_trace_private *private = trace->private;
-	uint32_t low = 0, high = private->gap_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (private->gaps[middle].to_ns < row->time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (low < private->gap_count && private->gaps[low].from_ns <= end_ns) ||
+	return ky_trace_has_gap(trace, row->time_ns, end_ns) ||
 	       ky_retained_is_held(trace, row->time_ns, end_ns);
 }
 

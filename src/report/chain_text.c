@@ -11,11 +11,6 @@
 #define GROUPS_SHOWN 16u
 #define DEPTH_SHOWN 8u
 
-static uint64_t permille(uint64_t part, uint64_t whole)
-{
-	return whole ? (uint64_t)((double)part * 1000.0 / (double)whole + 0.5) : 0;
-}
-
 static void put_name(struct ky_buf *out, const struct ky_report_view *view, uint32_t name)
 {
 	char cell[KY_REPORT_NAME_BYTES];
@@ -152,7 +147,8 @@ static void print_groups(const struct ky_report_view *view, const struct ky_task
 		const struct ky_chain_group *group = &chain->groups[i];
 
 		ky_table_duration(&table, group->ns);
-		ky_report_permille_cell(&table, permille(group->ns, chain->to_ns - chain->from_ns));
+		ky_report_permille_cell(&table, ky_report_permille(group->ns,
+								   chain->to_ns - chain->from_ns));
 		ky_table_count(&table, group->count);
 		ky_table_duration(&table, group->longest_ns);
 		ky_buf_clear(&line);

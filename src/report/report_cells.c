@@ -78,11 +78,21 @@ void ky_report_moment_cell(struct ky_table *table, const struct ky_report_view *
 			seconds);
 }
 
+uint64_t ky_report_permille(uint64_t part, uint64_t whole)
+{
+	return whole ? (uint64_t)((double)part * 1000.0 / (double)whole + 0.5) : 0;
+}
+
 void ky_report_permille_cell(struct ky_table *table, uint64_t permille)
 {
 	char cell[KY_OUT_CELL_BYTES];
 
 	ky_table_cell(table, permille == UINT64_MAX ? "-" : ky_out_permille(cell, permille));
+}
+
+void ky_report_share_cell(struct ky_table *table, uint64_t part, uint64_t whole)
+{
+	ky_report_permille_cell(table, whole ? ky_report_permille(part, whole) : UINT64_MAX);
 }
 
 void ky_report_worker_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t worker)

@@ -34,7 +34,11 @@ uint32_t ky_report_poll_name(const struct ky_trace *trace, const struct ky_poll 
 void ky_report_moment_cell(
 	struct ky_table *table, const struct ky_report_view *view,
 	uint64_t time_ns); /* +1.234 after the start, or the date and time in UTC */
+/* Rounded; 0 of nothing. */
+uint64_t ky_report_permille(uint64_t part, uint64_t whole);
 void ky_report_permille_cell(struct ky_table *table, uint64_t permille); /* UINT64_MAX: - */
+/* The part of the whole; - of nothing. */
+void ky_report_share_cell(struct ky_table *table, uint64_t part, uint64_t whole);
 void ky_report_worker_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t worker);
 void ky_report_task_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t task);
 

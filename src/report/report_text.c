@@ -81,12 +81,6 @@ static void print_workers(const struct ky_report_view *view)
 	ky_out_text(view->out, "\n");
 }
 
-/* UINT64_MAX: of nothing. */
-static uint64_t permille(uint64_t part, uint64_t whole)
-{
-	return whole ? (uint64_t)((double)part * 1000.0 / (double)whole + 0.5) : UINT64_MAX;
-}
-
 static void print_spans(const struct ky_report_view *view)
 {
 	struct ky_span_group *groups;
@@ -118,11 +112,11 @@ static void print_spans(const struct ky_report_view *view)
 		ky_table_duration(&table, lengths->p99);
 		ky_table_duration(&table, lengths->max);
 		ky_table_count(&table, groups[i].open_count);
-		ky_report_permille_cell(&table, permille(split->cpu_ns, all_ns));
-		ky_report_permille_cell(&table, permille(split->off_cpu_ns, all_ns));
-		ky_report_permille_cell(&table, permille(split->polled_ns, all_ns));
-		ky_report_permille_cell(&table, permille(split->ready_ns, all_ns));
-		ky_report_permille_cell(&table, permille(split->waiting_ns, all_ns));
+		ky_report_share_cell(&table, split->cpu_ns, all_ns);
+		ky_report_share_cell(&table, split->off_cpu_ns, all_ns);
+		ky_report_share_cell(&table, split->polled_ns, all_ns);
+		ky_report_share_cell(&table, split->ready_ns, all_ns);
+		ky_report_share_cell(&table, split->waiting_ns, all_ns);
 		ky_report_name_cell(&table, view, groups[i].name);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);

@@ -11,11 +11,6 @@
 #define STANDS_MAX 12u
 #define SMALL_PERMILLE 10u /* parts below are told together */
 
-static uint64_t permille(uint64_t part, uint64_t whole)
-{
-	return whole ? (uint64_t)((double)part * 1000.0 / (double)whole + 0.5) : 0;
-}
-
 static bool is_behind(uint32_t part)
 {
 	return part == KY_PART_BEHIND_CPU || part == KY_PART_BEHIND_BLOCKED ||
@@ -70,7 +65,7 @@ static void put_split(struct ky_buf *out, const uint64_t sums[KY_PARTS])
 	if (all == sums[KY_PART_BEHIND_UNSPLIT])
 		return;
 	for (uint32_t i = 0; i < 4; i++) {
-		if (permille(sums[rows[i].part], all) < SMALL_PERMILLE)
+		if (ky_report_permille(sums[rows[i].part], all) < SMALL_PERMILLE)
 			continue;
 		ky_out_format(out, "%s%s %s", is_first ? ": " : ", ", rows[i].text,
 			      ky_out_duration(cell, sums[rows[i].part]));
@@ -91,7 +86,7 @@ static void put_share(const struct ky_report_view *view, uint64_t ns, uint64_t a
 	char duration[KY_OUT_CELL_BYTES], share[KY_OUT_CELL_BYTES];
 
 	ky_out_format(view->out, "%9s %7s  ", ky_out_duration(duration, ns),
-		      ky_out_permille(share, permille(ns, all_ns)));
+		      ky_out_permille(share, ky_report_permille(ns, all_ns)));
 }
 
 /* "report::render at src/report.rs:41" */
@@ -122,7 +117,7 @@ static void print_answer(const struct ky_report_view *view, const struct ky_why 
 	for (uint32_t i = 0; i < why->group_count; i++)
 		all_ns += why->groups[i].victim == most->victim ? why->groups[i].ns : 0;
 	ky_out_format(out, "%s of the slow time from wake to poll of ",
-		      ky_out_permille(cell, permille(most->ns, all_ns)));
+		      ky_out_permille(cell, ky_report_permille(most->ns, all_ns)));
 	put_name(view, most->victim);
 	if (most->culprit == KY_NONE) {
 		ky_out_format(out, ": %s.\n\n", ky_part_text(most->part));
@@ -190,7 +185,7 @@ static void print_groups(const struct ky_report_view *view, const struct ky_why 
 		const struct ky_why_group *group = &why->groups[i];
 
 		if (shown < GROUPS_MAX &&
-		    (!shown || permille(group->ns, why->slow_ns) >= SMALL_PERMILLE)) {
+		    (!shown || ky_report_permille(group->ns, why->slow_ns) >= SMALL_PERMILLE)) {
 			print_group(view, why, group);
 			shown++;
 		} else {
@@ -353,7 +348,7 @@ static void print_delay(const struct ky_report_view *view, const struct ky_delay
 		moved = stands[shown];
 		stands[shown] = stands[most];
 		stands[most] = moved;
-		if (shown && permille(stands[shown].ns, delay->delay_ns) < SMALL_PERMILLE)
+		if (shown && ky_report_permille(stands[shown].ns, delay->delay_ns) < SMALL_PERMILLE)
 			break;
 		print_stand(view, delay, &stands[shown]);
 	}
@@ -372,7 +367,7 @@ static void print_context(const struct ky_report_view *view, const struct ky_del
 	struct ky_poll poll;
 
 	if (context->idle_peer_ns != UINT64_MAX &&
-	    permille(context->idle_peer_ns, delay->delay_ns) >= SMALL_PERMILLE)
+	    ky_report_permille(context->idle_peer_ns, delay->delay_ns) >= SMALL_PERMILLE)
 		ky_out_format(out, "    another worker was parked for %s of it\n",
 			      ky_out_duration(cell, context->idle_peer_ns));
 	if (context->redundant_count)
@@ -415,7 +410,7 @@ static void print_own(const struct ky_report_view *view, const struct ky_own_pol
 		      (unsigned long long)view->trace->tasks[own->poll.task].id);
 	put_moment(view, own->poll.start_ns);
 	for (uint32_t part = 0; part < KY_OWN_PARTS; part++) {
-		if (permille(own->sums[part], own->poll.duration_ns) < SMALL_PERMILLE)
+		if (ky_report_permille(own->sums[part], own->poll.duration_ns) < SMALL_PERMILLE)
 			continue;
 		ky_out_format(out, "%s%s %s", is_first ? ": " : ", ", texts[part],
 			      ky_out_duration(cell, own->sums[part]));

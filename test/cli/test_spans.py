@@ -4,33 +4,16 @@ import json
 import sys
 from math import comb
 
-from cli_case import NEW, Cli, main
-from trace_maker import Trace
+from cli_case import NEW, main
+from made_trace import START_NS, WORKER, MadeTrace
 
-START_NS = 1_000_000_000
 US = 1000
 MS = 1_000_000
-WORKER = ("worker_id", "VARINT")
 PLACE = "svc::api::handle:src/api.rs:40"
 
 
-class Spans(Cli):
-    def setUp(self):
-        super().setUp()
-        self.trace = Trace().metadata(pid=1, machine__architecture="x86_64")
-
-    def event(self, name, at, *fields):
-        self.trace.event(name, START_NS + at, *fields)
-
-    def poll(self, at, length, task, worker=0):
-        self.event("PollStartEvent", at, (*WORKER, worker), ("task_id", "VARINT", task),
-                   ("spawn_loc", "STRING", b"svc::task"))
-        self.event("PollEndEvent", at + length, (*WORKER, worker))
-
-    def wake(self, at, task, worker=0):
-        self.event("WakeEventEvent", at, ("waker_task_id", "VARINT", 0),
-                   ("woken_task_id", "VARINT", task), ("target_worker", "U8", worker),
-                   ("origin", "U8", 3))
+class Spans(MadeTrace):
+    METADATA, ORIGIN = {"machine__architecture": "x86_64"}, 3
 
     def enter(self, at, span, task=None, parent=None, place=PLACE, **own):
         self.event(f"SpanEnter:{place}", at, ("dial9.tokio.task_id", "VARINT?", task),

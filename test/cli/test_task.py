@@ -3,32 +3,15 @@
 import json
 import sys
 
-from cli_case import NEW, Cli, main
-from trace_maker import Trace
+from cli_case import NEW, main
+from made_trace import START_NS, WORKER, MadeTrace
 
-START_NS = 1_000_000_000
 US = 1000
 MS = 1_000_000
-WORKER = ("worker_id", "VARINT")
 
 
-class Task(Cli):
-    def setUp(self):
-        super().setUp()
-        self.trace = Trace().metadata(pid=1, machine__architecture="x86_64")
-
-    def event(self, name, at, *fields):
-        self.trace.event(name, START_NS + at, *fields)
-
-    def poll(self, at, length, task, site, worker=0):
-        self.event("PollStartEvent", at, (*WORKER, worker), ("task_id", "VARINT", task),
-                   ("spawn_loc", "STRING", site.encode()))
-        self.event("PollEndEvent", at + length, (*WORKER, worker))
-
-    def wake(self, at, task, worker=0, waker=0, origin=0):
-        self.event("WakeEventEvent", at, ("waker_task_id", "VARINT", waker),
-                   ("woken_task_id", "VARINT", task), ("target_worker", "U8", worker),
-                   ("origin", "U8", origin))
+class Task(MadeTrace):
+    METADATA, ORIGIN = {"machine__architecture": "x86_64"}, 0
 
     def spawn(self, at, task, parent=None):
         self.event("TaskSpawnEvent", at, ("task_id", "VARINT", task),

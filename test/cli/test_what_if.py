@@ -5,7 +5,8 @@ import json
 import sys
 
 from cli_case import Cli, main
-from test_why import START_NS, WORKER, write
+from made_trace import START_NS, WORKER, MadeTrace
+from test_why import write
 from tokio_queues import Model, Repeated
 from trace_maker import Trace
 
@@ -133,25 +134,9 @@ class WhatIf(Cli):
                                  before["sum_ns"] // 1000)
 
 
-class Rules(Cli):
+class Rules(MadeTrace):
     """Each rule of the replay alone, in a made trace."""
     MS = 1_000_000
-
-    def setUp(self):
-        super().setUp()
-        self.trace = Trace().metadata(pid=1)
-
-    def event(self, name, at, *fields):
-        self.trace.event(name, START_NS + at, *fields)
-
-    def poll(self, at, length, task, name="svc::task", worker=0):
-        self.event("PollStartEvent", at, (*WORKER, worker), ("task_id", "VARINT", task),
-                   ("spawn_loc", "STRING", name.encode()))
-        self.event("PollEndEvent", at + length, (*WORKER, worker))
-
-    def wake(self, at, task, worker=0, waker=0):
-        self.event("WakeEventEvent", at, ("waker_task_id", "VARINT", waker),
-                   ("woken_task_id", "VARINT", task), ("target_worker", "U8", worker))
 
     def park(self, at, until, worker=0):
         for name, time in (("WorkerParkEvent", at), ("WorkerUnparkEvent", until)):

@@ -5,11 +5,10 @@ import json
 import sys
 
 from cli_case import Cli, main
+from made_trace import START_NS, WORKER, MadeTrace
 from tokio_queues import Model
 from trace_maker import Trace
 
-WORKER = ("worker_id", "VARINT")
-START_NS = 1_000_000_000
 KINDS = {"behind_poll.unsplit": "poll", "lifo": "poll", "parked_notified": "notified",
          "parked_unnotified": "parked", "runtime": "runtime"}
 
@@ -94,26 +93,9 @@ class Why(Cli):
         self.assertLessEqual(sums["parked wrong"], 0.01 * sums["parked right"], sums)
 
 
-class Parts(Cli):
+class Parts(MadeTrace):
     """Worker 0 of a made trace; task 7 is woken at 1 ms and polled at 11 ms."""
-    MS = 1_000_000
-
-    def setUp(self):
-        super().setUp()
-        self.trace = Trace().metadata(pid=1)
-
-    def event(self, name, at, *fields):
-        self.trace.event(name, START_NS + at, *fields)
-
-    def poll(self, at, length, task, name="svc::other", worker=0):
-        self.event("PollStartEvent", at, (*WORKER, worker), ("task_id", "VARINT", task),
-                   ("spawn_loc", "STRING", name.encode()))
-        if length:
-            self.event("PollEndEvent", at + length, (*WORKER, worker))
-
-    def wake(self, at, task, worker=0, waker=0):
-        self.event("WakeEventEvent", at, ("waker_task_id", "VARINT", waker),
-                   ("woken_task_id", "VARINT", task), ("target_worker", "U8", worker))
+    KIND, MS = "svc::other", 1_000_000
 
     def late(self):
         """Task 7 waits for 10 ms, and what it waited for comes between."""

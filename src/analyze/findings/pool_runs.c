@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <errno.h>
+#include <read/ascending.h>
 #include <read/sort.h>
 
 #define NEAR_NS UINT64_C(1000000) /* between the wake and the record of the run's end */
@@ -16,31 +17,10 @@ static bool is_run_before(const void *a, const void *b, const void *ctx)
 	return one->tid != other->tid ? one->tid < other->tid : one->start_ns < other->start_ns;
 }
 
-static bool is_less(const void *a, const void *b, const void *ctx)
-{
-	(void)ctx;
-	return *(const uint64_t *)a < *(const uint64_t *)b;
-}
-
-/* How many of the ascending times are at or before `ns`. */
-static uint32_t count_to(const uint64_t *times, uint32_t count, uint64_t ns)
-{
-	uint32_t low = 0, high = count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (times[middle] <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static uint32_t under_way(const struct ky_pool_runs *runs, uint64_t ns)
 {
-	return count_to(runs->starts, runs->count, ns) - count_to(runs->ends, runs->count, ns);
+	return ky_ascending_up_to(runs->starts, runs->count, ns) -
+	       ky_ascending_up_to(runs->ends, runs->count, ns);
 }
 
 int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace)
@@ -65,8 +45,8 @@ int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace)
 		out->ends[out->count++] = run->start_ns + run->duration_ns;
 	}
 	ky_sort(out->by_thread, out->count, sizeof(*out->by_thread), is_run_before, trace);
-	ky_sort(out->starts, out->count, sizeof(*out->starts), is_less, NULL);
-	ky_sort(out->ends, out->count, sizeof(*out->ends), is_less, NULL);
+	ky_ascending_sort(out->starts, out->count);
+	ky_ascending_sort(out->ends, out->count);
 	for (uint32_t i = 0; i < out->count; i++)
 		if (under_way(out, out->starts[i]) > out->most)
 			out->most = under_way(out, out->starts[i]);
