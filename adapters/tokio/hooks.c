@@ -26,6 +26,7 @@ enum {
 	STATE_COMPLETE = 2u,
 	STATE_NOTIFIED = 4u,
 	STATE_JOIN_INTEREST = 8u,
+	STATE_JOIN_WAKER = 16u,
 	STATE_CANCELLED = 32u
 };
 #define STATE_REFERENCE_SHIFT 6
@@ -517,20 +518,26 @@ static const struct ky_tokio_table *table_of(const void *header, uint32_t copy)
 }
 
 /* A task that is complete, and wakes who awaits it, spawns nothing any more: what that one spawns
- * at once on another thread is none of its. */
-OUT_OF_LINE void ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy)
+ * at once on another thread is none of its. Without a waker of who awaits it there is nothing left
+ * to wake but what its output wakes when it is dropped. */
+OUT_OF_LINE uint32_t ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy)
 {
 	void *header = self->depth ? self->current : self->run;
-	uint64_t *first = self->depth ? &self->poll_id : &self->run_id;
+	uint64_t *first = self->depth ? &self->poll_id : &self->run_id, state;
 	const struct ky_tokio_table *table;
 
-	if (!header || !*first || !(state_of(header) & STATE_COMPLETE))
-		return;
-	table = table_of(header, copy);
-	if (!table)
-		return;
-	ky_tokio_ids_end(table->copy, *first, self->depth ? KYMO_SPAWN_BY_POLL : KYMO_SPAWN_BY_RUN);
-	*first = 0;
+	if (!header)
+		return 0;
+	state = state_of(header);
+	if (!(state & STATE_COMPLETE))
+		return 0;
+	table = *first ? table_of(header, copy) : NULL;
+	if (table) {
+		ky_tokio_ids_end(table->copy, *first,
+				 self->depth ? KYMO_SPAWN_BY_POLL : KYMO_SPAWN_BY_RUN);
+		*first = 0;
+	}
+	return state & STATE_JOIN_WAKER ? KYMO_WAKE_AT_END : 0;
 }
 
 static inline void record_wake(void *header, uint32_t copy, uint32_t flags,
@@ -544,7 +551,7 @@ static inline void record_wake(void *header, uint32_t copy, uint32_t flags,
 	if (!table)
 		return;
 	if (KYMO_UNLIKELY(running && state_of(running) & STATE_COMPLETE))
-		ky_tokio_complete(self, copy);
+		flags |= ky_tokio_complete(self, copy);
 	if (self->current == header)
 		self->is_woken = true;
 	else if (state_of(header) & STATE_RUNNING)

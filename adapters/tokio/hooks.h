@@ -86,8 +86,8 @@ void ky_tokio_take_place(const struct kymo_stack_start *start);
 void ky_tokio_on_wake(void *header, uint32_t copy, const struct kymo_stack_start *start);
 void ky_tokio_on_wake_by_ref(void *header, uint32_t copy, const struct kymo_stack_start *start);
 
-/* Before a wake by this thread. copy: any whose wakes are known. */
-void ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy);
+/* Before a wake by this thread. copy: any whose wakes are known. Returns flags of the wake. */
+uint32_t ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy);
 
 /* Tables whose first poll contradicted the layout. */
 uint32_t ky_tokio_refused_count(void);

@@ -238,7 +238,7 @@ static void record_wake(const void *data, uint32_t flags)
 	task = known ? atomic_load_explicit(&known->task, memory_order_relaxed) : 0;
 	if (!task)
 		return;
-	ky_tokio_complete(self, 0);
+	flags |= ky_tokio_complete(self, 0);
 	atomic_store_explicit(&known->is_woken, 1, memory_order_relaxed);
 	if ((ky_tokio_is_worker(self) || self->is_driver) && self->depth == 0)
 		flags |= KYMO_WAKE_ON_DRIVER;

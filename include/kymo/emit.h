@@ -143,8 +143,11 @@ enum kymo_poll_cost_flags {
 };
 
 enum kymo_wake_flags {
-	KYMO_WAKE_BY_VALUE = 1u << 0, /* wake(); else wake_by_ref() */
-	KYMO_WAKE_ON_DRIVER = 1u << 1 /* issued by the driver on a worker outside any poll */
+	KYMO_WAKE_BY_VALUE = 1u << 0,  /* wake(); else wake_by_ref() */
+	KYMO_WAKE_ON_DRIVER = 1u << 1, /* issued by the driver on a worker outside any poll */
+	/* issued because the task or closure that it is issued in is complete: who it wakes
+	 * awaits its end */
+	KYMO_WAKE_AT_END = 1u << 2
 };
 /* Above the flags: who issued it, as kymo_place_wake() (place.h) says; 0: not known. */
 #define KYMO_WAKE_STACK_SHIFT 4

@@ -248,7 +248,7 @@ static void find_driver_gap(struct ky_delay_context *out, const struct ky_trace 
 	uint64_t last_ns = 0;
 	struct ky_turn look;
 
-	if (delay->home == KY_NONE || (delay->wake.origin & 0x7f) != ORIGIN_OUTSIDE ||
+	if (delay->home == KY_NONE || (delay->wake.origin & KY_WAKE_ORIGIN) != ORIGIN_OUTSIDE ||
 	    !find_look(trace, delay->home, delay->ready_ns, &look) ||
 	    polled_since(trace, delay->home, look.end_ns, delay->ready_ns))
 		return;

@@ -2,6 +2,7 @@
 #include <analyze/json_keys.h>
 #include <base/json_write.h>
 #include <analyze/failed_groups.h>
+#include <analyze/findings/pool_runs.h>
 #include <analyze/report.h>
 #include <analyze/stop_json.h>
 #include <analyze/stack_profile.h>
@@ -677,6 +678,7 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile)
 {
 	const struct ky_code_stacks *code = profile ? &profile->code : NULL;
+	uint32_t threads;
 
 	ky_text(out, "{");
 	ky_json_number(out, "from_ns", report->from_ns);
@@ -709,6 +711,9 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_number(out, "workers_without_parks", report->workers_without_parks);
 	retention(out, trace);
 	quantiles(out, "blocking", &report->blocking);
+	if (ky_pool_threads_in_line(&threads, trace, report->from_ns, report->to_ns))
+		out->failed = -ENOMEM;
+	ky_json_number_or_null(out, "pool_threads_in_line", threads != 0, threads);
 	worst(out, trace, "worst_polls", report->worst_polls, report->worst_poll_count, code);
 	worst(out, trace, "worst_delays", report->worst_delays, report->worst_delay_count, code);
 	wakes(out, trace, report, code);

@@ -84,9 +84,14 @@ static void add_tables(struct life_making *making)
 	add_plain(making, KY_LIFE_SPAWN, task->first_ns, 0);
 	if (task->end_ns)
 		add_plain(making, KY_LIFE_END, task->end_ns, 0);
-	for (uint32_t i = 0; i < trace->blocking_count; i++)
-		if (trace->blocking_runs[i].task == making->options->task)
-			add_plain(making, KY_LIFE_RUN, trace->blocking_runs[i].start_ns, i);
+	for (uint32_t i = 0; i < trace->blocking_count; i++) {
+		const struct ky_blocking_run *run = &trace->blocking_runs[i];
+
+		if (run->task == making->options->task)
+			add_plain(making, KY_LIFE_RUN, run->start_ns, i);
+		else if (run->waiter == making->options->task)
+			add_plain(making, KY_LIFE_AWAITED, run->start_ns, i);
+	}
 	for (uint32_t i = 0; i < trace->task_count; i++)
 		if (trace->tasks[i].parent == making->options->task)
 			add_plain(making, KY_LIFE_CHILD, trace->tasks[i].first_ns, i);
@@ -171,11 +176,11 @@ void ky_task_life_free(struct ky_task_life *life)
 const char *ky_life_kind_key(uint32_t kind)
 {
 	static const char *const keys[KY_LIFE_KINDS] = {
-		[KY_LIFE_SPAWN] = "spawn", [KY_LIFE_LOSS] = "loss",
-		[KY_LIFE_WAKE] = "wake",   [KY_LIFE_POLL] = "poll",
-		[KY_LIFE_RUN] = "run",     [KY_LIFE_CHILD] = "spawned",
-		[KY_LIFE_WAIT] = "wait",   [KY_LIFE_OFF_CPU] = "off_cpu",
-		[KY_LIFE_END] = "end",
+		[KY_LIFE_SPAWN] = "spawn",     [KY_LIFE_LOSS] = "loss",
+		[KY_LIFE_WAKE] = "wake",       [KY_LIFE_POLL] = "poll",
+		[KY_LIFE_RUN] = "run",         [KY_LIFE_AWAITED] = "awaited_run",
+		[KY_LIFE_CHILD] = "spawned",   [KY_LIFE_WAIT] = "wait",
+		[KY_LIFE_OFF_CPU] = "off_cpu", [KY_LIFE_END] = "end",
 	};
 
 	return kind < KY_LIFE_KINDS ? keys[kind] : "";

@@ -16,6 +16,7 @@ enum ky_life_kind {
 	KY_LIFE_WAKE,
 	KY_LIFE_POLL,
 	KY_LIFE_RUN,     /* on the blocking pool: index in trace->blocking_runs */
+	KY_LIFE_AWAITED, /* a closure begins that it awaits: the same */
 	KY_LIFE_CHILD,   /* it spawned another: index in trace->tasks */
 	KY_LIFE_OFF_CPU, /* index in trace->samples.rows */
 	KY_LIFE_WAIT,    /* at an await point: the same */

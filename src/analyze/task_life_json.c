@@ -93,6 +93,18 @@ static void put_sample(struct ky_buf *out, const struct ky_stack_row *row, bool 
 		ky_json_number(out, "runnable_ns", row->runnable_min_ns);
 }
 
+static void put_run(struct ky_buf *out, const struct ky_trace *trace,
+		    const struct ky_blocking_run *run, bool is_awaited)
+{
+	ky_json_number(out, "duration_ns", run->duration_ns);
+	ky_json_number_or_null(out, "wait_ns", run->wait_ns != UINT64_MAX, run->wait_ns);
+	ky_json_number(out, "tid", run->tid);
+	if (is_awaited)
+		put_task(out, "task", "site", trace, run->task);
+	else if (run->waiter != KY_NONE)
+		put_task(out, "waiter", "waiter_site", trace, run->waiter);
+}
+
 static void put_event(struct ky_buf *out, const struct ky_task_life *life,
 		      const struct ky_life_event *event, const struct ky_code_stacks *stacks)
 {
@@ -113,8 +125,9 @@ static void put_event(struct ky_buf *out, const struct ky_task_life *life,
 		put_task(out, "task", "site", trace, event->index);
 		break;
 	case KY_LIFE_RUN:
-		ky_json_number(out, "duration_ns", trace->blocking_runs[event->index].duration_ns);
-		ky_json_number(out, "tid", trace->blocking_runs[event->index].tid);
+	case KY_LIFE_AWAITED:
+		put_run(out, trace, &trace->blocking_runs[event->index],
+			event->kind == KY_LIFE_AWAITED);
 		break;
 	case KY_LIFE_OFF_CPU:
 	case KY_LIFE_WAIT:

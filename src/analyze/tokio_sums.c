@@ -10,7 +10,6 @@
 #define UNPROVEN (KY_POLL_END_UNPROVEN | KY_POLL_ENDED_BY_PARK | KY_POLL_GAP)
 #define ORIGIN_OUTSIDE 4u /* of a wake: off the runtime */
 #define OTHER_TOKENS 2u   /* of one wait: that of a notification, and that of signals */
-#define DERIVED 0x80u
 
 struct task_course {
 	uint64_t polled_to_ns; /* end of its last poll */
@@ -122,7 +121,7 @@ static void count_schedule(struct summing *summing, const struct task_course *st
 		return;
 	if (from == own)
 		summing->sums->workers[worker].local_wakes++;
-	else if (from != KY_NONE || (wake->origin & ~DERIVED) == ORIGIN_OUTSIDE)
+	else if (from != KY_NONE || (wake->origin & KY_WAKE_ORIGIN) == ORIGIN_OUTSIDE)
 		summing->sums->runtimes[own].remote_wakes++;
 }
 

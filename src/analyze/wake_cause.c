@@ -8,9 +8,7 @@
 #include <read/sort.h>
 #include <string.h>
 
-#define ORIGIN_DERIVED 128u
 #define WAKE_LOOP KY_WAKE_KINDS /* the driver or a yield, to be decided */
-#define ORIGIN_MASK 127u
 
 /* What a function is, by a part of its name (Tokio 1.38 to 1.54). A more general part comes later:
  * the first row that fits a frame decides. */
@@ -109,7 +107,9 @@ struct ky_wake_cause ky_wake_cause_of(const struct ky_code_stacks *code, const s
 		cause = cause_of_stack(code, wake->stack);
 	if (cause.kind == WAKE_LOOP)
 		cause.kind = kind_of_loop(code);
-	if (!cause.kind && wake->origin & ORIGIN_DERIVED && wake->waker == wake->woken)
+	if (!cause.kind && wake->origin & KY_WAKE_AT_END)
+		cause.kind = KY_WAKE_JOIN;
+	if (!cause.kind && wake->origin & KY_WAKE_DERIVED && wake->waker == wake->woken)
 		cause.kind = KY_WAKE_SELF;
 	return cause;
 }
@@ -118,7 +118,7 @@ const char *ky_wake_origin_text(const struct ky_wake *wake)
 {
 	static const char *const texts[] = {NULL, "its own poll", "another task's poll",
 					    "the driver or a yield", "another thread"};
-	uint32_t origin = wake->origin & ORIGIN_MASK;
+	uint32_t origin = wake->origin & KY_WAKE_ORIGIN;
 
 	return origin < sizeof(texts) / sizeof(texts[0]) ? texts[origin] : NULL;
 }
@@ -172,7 +172,7 @@ static void count_all(struct counting *counting, uint64_t from_ns, uint64_t to_n
 			if (at.time_ns > to_ns)
 				break;
 			counting->out->all++;
-			if (source || !(row->word >> 8 & ORIGIN_DERIVED) ||
+			if (source || !(row->word >> 8 & KY_WAKE_DERIVED) ||
 			    row->waker != row->woken)
 				counting->counts[source]++;
 			else

@@ -15,6 +15,7 @@
 #define KY_ORIGIN_OTHER_POLL 2u
 #define KY_ORIGIN_DRIVER 3u
 #define KY_ORIGIN_ELSEWHERE 4u
+#define KY_ORIGIN_AT_END 64u
 #define KY_ORIGIN_DERIVED 128u
 
 /* The task of a WAKE, whose word has its copy of Tokio where others have a name. */
@@ -28,11 +29,13 @@ static inline uint32_t ky_wake_origin(const struct ky_dthread *thread,
 				      const struct ky_drain_poll *poll, uint64_t woken,
 				      uint32_t arg)
 {
+	uint32_t at_end = arg & KYMO_WAKE_AT_END ? KY_ORIGIN_AT_END : 0;
+
 	if (poll)
-		return poll->task == woken ? KY_ORIGIN_OWN_POLL : KY_ORIGIN_OTHER_POLL;
+		return at_end + (poll->task == woken ? KY_ORIGIN_OWN_POLL : KY_ORIGIN_OTHER_POLL);
 	if ((arg & KYMO_WAKE_ON_DRIVER) || thread->worker != KY_NONE32)
-		return KY_ORIGIN_DRIVER;
-	return KY_ORIGIN_ELSEWHERE;
+		return at_end + KY_ORIGIN_DRIVER;
+	return at_end + KY_ORIGIN_ELSEWHERE;
 }
 
 /* As a WakeEvent has room for it. */

@@ -30,6 +30,19 @@ static void put_name(struct ky_query_value *out, const struct ky_trace *trace, u
 		put_text(out, ky_trace_name(trace, name));
 }
 
+/* Of a task by its index; KY_NONE: none. */
+static void put_task(struct ky_query_value *out, const struct ky_trace *trace, uint32_t task)
+{
+	if (task != KY_NONE)
+		put(out, trace->tasks[task].id);
+}
+
+static void put_task_site(struct ky_query_value *out, const struct ky_trace *trace, uint32_t task)
+{
+	if (task != KY_NONE)
+		put_name(out, trace, trace->tasks[task].name);
+}
+
 /* What source->scratch holds by now. */
 static void put_scratch(const struct ky_query_source *source, struct ky_query_value *out)
 {
@@ -120,7 +133,7 @@ KY_CALL(wake_origin)
 	static const char *const texts[] = {NULL, "own poll", "other poll", "outside polls",
 					    "off runtime"};
 	const struct ky_wake *wake = row;
-	uint8_t origin = wake->origin & 0x7f;
+	uint8_t origin = wake->origin & KY_WAKE_ORIGIN;
 
 	(void)source;
 	if (origin > 0 && origin < sizeof(texts) / sizeof(texts[0]))
@@ -179,18 +192,26 @@ static uint32_t parent_of(const struct ky_query_source *source, const struct ky_
 
 KY_CALL(run_parent)
 {
-	uint32_t parent = parent_of(source, row);
-
-	if (parent != KY_NONE)
-		put(out, source->trace->tasks[parent].id);
+	put_task(out, source->trace, parent_of(source, row));
 }
 
 KY_CALL(run_parent_site)
 {
-	uint32_t parent = parent_of(source, row);
+	put_task_site(out, source->trace, parent_of(source, row));
+}
 
-	if (parent != KY_NONE && source->trace->tasks[parent].name != KY_NONE)
-		put_text(out, ky_trace_name(source->trace, source->trace->tasks[parent].name));
+KY_CALL(run_waiter)
+{
+	const struct ky_blocking_run *run = row;
+
+	put_task(out, source->trace, run->waiter);
+}
+
+KY_CALL(run_waiter_site)
+{
+	const struct ky_blocking_run *run = row;
+
+	put_task_site(out, source->trace, run->waiter);
 }
 
 static uint32_t worker_index(const struct ky_query_source *source, const struct ky_worker *worker)

@@ -34,6 +34,8 @@ KY_CALL(task_spawned_from);
 KY_CALL(task_spawned_to);
 KY_CALL(run_parent);
 KY_CALL(run_parent_site);
+KY_CALL(run_waiter);
+KY_CALL(run_waiter_site);
 KY_CALL(worker_busy);
 KY_CALL(worker_parked);
 KY_CALL(worker_life);

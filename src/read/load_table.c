@@ -205,6 +205,7 @@ static bool begin_run(struct ky_load *load, uint32_t tid, uint64_t start_ns, uin
 	run->seen_ns = seen_ns;
 	run->wait_ns = run->wait_max_ns = UINT64_MAX;
 	run->task = task;
+	run->waiter = KY_NONE;
 	run->tid = tid;
 	run->name = name;
 	run->is_open = true;

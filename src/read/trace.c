@@ -295,6 +295,8 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	if (result == 0)
 		result = ky_spawns_finish(trace);
 	if (result == 0)
+		result = ky_run_waiters_finish(trace);
+	if (result == 0)
 		result = ky_spans_finish(trace);
 	if (result == 0)
 		result = ky_stops_finish(trace);

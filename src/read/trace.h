@@ -104,6 +104,11 @@ struct ky_wake_row {
 	uint32_t word;
 };
 
+/* WakeEventEvent.origin: where it was issued, and two bits. */
+#define KY_WAKE_ORIGIN 63u
+#define KY_WAKE_AT_END 64u /* at the end of what issued it: who it wakes awaits that */
+#define KY_WAKE_DERIVED 128u
+
 /* Who issued a wake: a stack, and a thread where the worker does not tell it. */
 struct ky_wake_source {
 	uint32_t stack; /* index in samples.stacks; KY_NONE: not known */
@@ -309,6 +314,8 @@ struct ky_blocking_run {
 	/* In line, from its submission: at least, and at most; UINT64_MAX: not known. */
 	uint64_t wait_ns, wait_max_ns;
 	uint32_t task, tid, name;
+	uint32_t waiter;   /* task that awaits it, which its end wakes: index; KY_NONE: not known */
+	uint64_t woken_ns; /* when that one was woken; 0 */
 	bool is_open;
 	bool is_end_unproven; /* its end was not recorded; duration 0 */
 	uint64_t seen_ns;     /* open by then, as events say */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/report_text.h>
 
+#include <analyze/findings/pool_runs.h>
 #include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
@@ -245,6 +246,7 @@ static void print_blocking(const struct ky_report_view *view)
 {
 	const struct ky_report *report = view->report;
 	struct ky_table table;
+	uint32_t threads;
 
 	if (!report->blocking_group_count)
 		return;
@@ -261,6 +263,12 @@ static void print_blocking(const struct ky_report_view *view)
 		ky_report_name_cell(&table, view, group->name);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);
+	if (ky_pool_threads_in_line(&threads, view->trace, report->from_ns, report->to_ns) == 0 &&
+	    threads)
+		ky_out_format(view->out,
+			      "  most threads of the pool that ran while closures stood in line: "
+			      "%u\n",
+			      threads);
 	ky_out_text(view->out, "\n");
 }
 

@@ -186,12 +186,46 @@ static void loss_line(struct ky_buf *out, const struct ky_trace *trace,
 		      ky_trace_name(trace, loss->cause));
 }
 
+static void put_line_time(struct ky_buf *out, const struct ky_blocking_run *run)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	if (run->wait_ns != UINT64_MAX)
+		ky_out_format(out, ", after at least %s in line",
+			      ky_out_duration(cell, run->wait_ns));
+}
+
+static void run_line(struct ky_buf *out, const struct ky_trace *trace,
+		     const struct ky_blocking_run *run)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_out_format(out, "ran for %s in the blocking pool, on thread %u",
+		      ky_out_duration(cell, run->duration_ns), run->tid);
+	put_line_time(out, run);
+	if (run->waiter == KY_NONE)
+		return;
+	ky_out_text(out, "; its end woke ");
+	ky_report_put_task(out, trace, run->waiter);
+}
+
+static void awaited_line(struct ky_buf *out, const struct ky_trace *trace,
+			 const struct ky_blocking_run *run)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_out_text(out, "  awaits ");
+	ky_report_put_task(out, trace, run->task);
+	ky_out_format(out, ", which ran for %s in the blocking pool, on thread %u",
+		      ky_out_duration(cell, run->duration_ns), run->tid);
+	put_line_time(out, run);
+}
+
 static void put_event(struct ky_buf *out, const struct ky_task_life *life,
 		      const struct ky_life_event *event, const struct ky_code_stacks *stacks)
 {
 	const struct ky_trace *trace = life->trace;
 	const struct ky_task *task = &trace->tasks[life->task];
-	char cell[KY_OUT_CELL_BYTES];
 
 	switch (event->kind) {
 	case KY_LIFE_SPAWN:
@@ -204,9 +238,10 @@ static void put_event(struct ky_buf *out, const struct ky_task_life *life,
 		poll_line(out, trace, event);
 		break;
 	case KY_LIFE_RUN:
-		ky_out_format(out, "ran for %s in the blocking pool, on thread %u",
-			      ky_out_duration(cell, trace->blocking_runs[event->index].duration_ns),
-			      trace->blocking_runs[event->index].tid);
+		run_line(out, trace, &trace->blocking_runs[event->index]);
+		break;
+	case KY_LIFE_AWAITED:
+		awaited_line(out, trace, &trace->blocking_runs[event->index]);
 		break;
 	case KY_LIFE_CHILD:
 		ky_out_text(out, "  spawns ");

@@ -78,6 +78,7 @@ class Spawns(Faults):
         self.assertLessEqual(sum(row[0] for row in rows), sum(waited))
         self.assertTrue(all(row[0] <= row[1] for row in rows))
         self.assertGreaterEqual(max(row[0] for row in rows), 10_000_000)
+        self.assertEqual(one.report()["pool_threads_in_line"], one.statement["threads"])
         text = one.kymo("view", "spawns", one.trace)
         self.assertIn("spawns::front_child", text)
         life = one.kymo("task", str(self.rows(

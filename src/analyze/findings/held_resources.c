@@ -41,6 +41,7 @@ struct held_waits {
 	uint64_t ns, count;
 	const struct ky_sync_wait *longest;
 	uint64_t *holder_ns; /* by kind; the last one: threads */
+	uint32_t pool_threads;
 };
 
 static uint64_t length(const struct ky_sync_wait *wait)
@@ -82,6 +83,11 @@ static void say(struct ky_finding *found, const struct held_waits *held,
 							   " of it ended when ");
 	ky_say_kind(out, facts->trace, found->culprit.task);
 	ky_text(out, held->longest->what == KY_SYNC_POOL ? "." : " released it.");
+	if (held->longest->what == KY_SYNC_POOL && held->pool_threads) {
+		ky_text(out, " Most threads of the pool that ran while closures stood in line: ");
+		ky_text_u64(out, held->pool_threads);
+		ky_text(out, ".");
+	}
 	ky_say_many(&found->impact, held->count, "wait of tasks such as ",
 		    "waits of tasks such as ");
 	ky_say_kind(&found->impact, facts->trace, facts->trace->tasks[held->longest->task].name);
@@ -141,7 +147,7 @@ void ky_find_held_resources(struct ky_findings *findings)
 	}
 	ky_find_stuck_locks(findings, &stuck, waits.ns + stuck.ns);
 	for (uint32_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++) {
-		struct held_waits held = {0};
+		struct held_waits held = {.pool_threads = waits.pool_threads};
 
 		held.holder_ns = ky_alloc((facts->kind_count + (size_t)1) *
 					  sizeof(*held.holder_ns));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/findings/pool_runs.h>
 
+#include <analyze/findings/finding.h>
 #include <base/alloc.h>
 #include <errno.h>
 #include <read/ascending.h>
@@ -38,7 +39,7 @@ int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace)
 	for (uint32_t i = 0; i < trace->blocking_count; i++) {
 		const struct ky_blocking_run *run = &trace->blocking_runs[i];
 
-		if (run->is_end_unproven || run->is_open)
+		if (run->is_end_unproven)
 			continue;
 		out->by_thread[out->count] = i;
 		out->starts[out->count] = run->start_ns;
@@ -88,4 +89,70 @@ const struct ky_blocking_run *ky_pool_runs_at(const struct ky_pool_runs *runs, u
 bool ky_pool_runs_full_at(const struct ky_pool_runs *runs, uint64_t ns)
 {
 	return runs->most && under_way(runs, ns) >= runs->most;
+}
+
+/* Times in line; both ascending. */
+struct pool_lines {
+	uint64_t *starts, *ends;
+	uint32_t count;
+};
+
+static void add_lines(struct pool_lines *lines, const struct ky_trace *trace)
+{
+	for (uint32_t i = 0; i < trace->blocking_count; i++) {
+		const struct ky_blocking_run *run = &trace->blocking_runs[i];
+
+		if (run->wait_ns == UINT64_MAX || run->wait_ns <= KY_FIND_LONG_NS ||
+		    run->wait_ns > run->start_ns)
+			continue;
+		lines->starts[lines->count] = run->start_ns - run->wait_ns;
+		lines->ends[lines->count++] = run->start_ns;
+	}
+	ky_ascending_sort(lines->starts, lines->count);
+	ky_ascending_sort(lines->ends, lines->count);
+}
+
+static uint32_t most_of(const struct pool_lines *lines, const struct ky_pool_runs *runs,
+			const uint64_t *times, uint32_t count, uint64_t from_ns, uint64_t to_ns)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t threads;
+
+		if (times[i] < from_ns || times[i] > to_ns ||
+		    ky_ascending_up_to(lines->starts, lines->count, times[i]) ==
+			    ky_ascending_up_to(lines->ends, lines->count, times[i]))
+			continue;
+		threads = under_way(runs, times[i]);
+		most = threads > most ? threads : most;
+	}
+	return most;
+}
+
+int ky_pool_threads_in_line(uint32_t *out, const struct ky_trace *trace, uint64_t from_ns,
+			    uint64_t to_ns)
+{
+	size_t room = trace->blocking_count + (size_t)1;
+	struct pool_lines lines = {.starts = ky_alloc(room * sizeof(uint64_t)),
+				   .ends = ky_alloc(room * sizeof(uint64_t))};
+	struct ky_pool_runs runs = {0};
+	int result = -ENOMEM;
+	uint32_t most;
+
+	*out = 0;
+	if (lines.starts && lines.ends)
+		result = ky_pool_runs_make(&runs, trace);
+	if (result == 0) {
+		/* The number grows at the begin of a run alone, and counts from the first moment of
+		 * a line on. */
+		add_lines(&lines, trace);
+		*out = most_of(&lines, &runs, runs.starts, runs.count, from_ns, to_ns);
+		most = most_of(&lines, &runs, lines.starts, lines.count, from_ns, to_ns);
+		*out = most > *out ? most : *out;
+	}
+	ky_pool_runs_release(&runs);
+	ky_free(lines.starts);
+	ky_free(lines.ends);
+	return result;
 }

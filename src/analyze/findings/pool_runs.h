@@ -26,6 +26,11 @@ void ky_pool_runs_release(struct ky_pool_runs *runs);
 /* The run of this thread that ended right after the wake at `ns`; NULL: none. */
 const struct ky_blocking_run *ky_pool_runs_at(const struct ky_pool_runs *runs, uint32_t tid,
 					      uint64_t ns);
+/* The most threads that ran closures in [from, to] while others stood in line for more than
+ * KY_FIND_LONG_NS: the limit of the pool, as far as it was reached. 0: none stood so, or it is not
+ * known when they were submitted. */
+int ky_pool_threads_in_line(uint32_t *out, const struct ky_trace *trace, uint64_t from_ns,
+			    uint64_t to_ns);
 /* Were as many runs under way at this moment as ever were? */
 bool ky_pool_runs_full_at(const struct ky_pool_runs *runs, uint64_t ns);
 

@@ -8,7 +8,6 @@
 #include <base/text.h>
 
 #define ORIGIN_OWN_POLL 1u
-#define ORIGIN_MASK 127u
 
 /* By task: self-wakes. */
 static uint64_t *count_wakes(const struct ky_facts *facts)
@@ -26,7 +25,7 @@ static uint64_t *count_wakes(const struct ky_facts *facts)
 			if (wake.time_ns > facts->report->to_ns)
 				break;
 			counts[wake.woken] += wake.waker == wake.woken &&
-					      (wake.origin & ORIGIN_MASK) == ORIGIN_OWN_POLL;
+					      (wake.origin & KY_WAKE_ORIGIN) == ORIGIN_OWN_POLL;
 		}
 	}
 	return counts;

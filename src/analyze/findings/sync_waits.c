@@ -58,6 +58,7 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 	uint64_t to_ns = facts->report->shutdown_ns ? facts->report->shutdown_ns :
 						      facts->report->to_ns;
 	struct ky_wake wake;
+	uint8_t what;
 
 	for (uint64_t row = ky_column_find(wakes, facts->report->from_ns); row < wakes->row_count;
 	     row++) {
@@ -68,8 +69,8 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 			continue;
 		if (whats[wake.stack] == NOT_ASKED)
 			whats[wake.stack] = what_of_wake(facts, &wake);
-		if (whats[wake.stack] == KY_SYNC_NONE ||
-		    (whats[wake.stack] == KY_SYNC_POOL && !wake.tid))
+		what = wake.origin & KY_WAKE_AT_END ? KY_SYNC_POOL : whats[wake.stack];
+		if (what == KY_SYNC_NONE || (what == KY_SYNC_POOL && !wake.tid))
 			continue;
 		if (ky_grow(&waits->list, &waits->capacity, waits->count + 1, sizeof(*waits->list)))
 			return false;
@@ -78,7 +79,7 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 								    .waker = wake.waker,
 								    .stack = wake.stack,
 								    .tid = wake.tid,
-								    .what = whats[wake.stack]};
+								    .what = what};
 	}
 	return true;
 }
@@ -186,6 +187,7 @@ static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t
 	if (ky_pool_runs_make(&runs, trace))
 		return -ENOMEM;
 	keep_long(out, &runs);
+	out->pool_threads = runs.most;
 	ky_pool_runs_release(&runs);
 	return 0;
 }

@@ -34,7 +34,8 @@ struct ky_sync_wait {
 struct ky_sync_waits {
 	struct ky_sync_wait *list; /* by task, then time; longer than KY_FIND_LONG_NS */
 	uint32_t count, capacity;
-	uint64_t ns; /* of all of them */
+	uint64_t ns;           /* of all of them */
+	uint32_t pool_threads; /* most that ran closures at once */
 };
 
 /* What the release that issued a wake released: enum ky_sync_what. */

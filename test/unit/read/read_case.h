@@ -51,8 +51,8 @@ static inline void case_poll(struct read_case *c, uint64_t from_ns, uint64_t to_
 	case_end(c, to_ns, worker);
 }
 
-static inline void case_wake(struct read_case *c, uint64_t ns, uint64_t waker, uint64_t woken,
-			     uint32_t worker)
+static inline void case_wake_of(struct read_case *c, uint64_t ns, uint64_t waker, uint64_t woken,
+				uint32_t worker, uint32_t origin, uint32_t tid)
 {
 	uint32_t stack = ky_trc_enc_stack(&c->enc, NULL, 0);
 
@@ -60,9 +60,15 @@ static inline void case_wake(struct read_case *c, uint64_t ns, uint64_t waker, u
 	ky_trc_enc_varint(&c->enc, waker);
 	ky_trc_enc_varint(&c->enc, woken);
 	ky_trc_enc_u8(&c->enc, (uint8_t)worker);
-	ky_trc_enc_u8(&c->enc, 0);
+	ky_trc_enc_u8(&c->enc, (uint8_t)origin);
 	ky_trc_enc_u32(&c->enc, stack);
-	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, tid);
+}
+
+static inline void case_wake(struct read_case *c, uint64_t ns, uint64_t waker, uint64_t woken,
+			     uint32_t worker)
+{
+	case_wake_of(c, ns, waker, woken, worker, 0, 0);
 }
 
 /* A nested poll of the thread. */

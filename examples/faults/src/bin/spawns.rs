@@ -102,5 +102,6 @@ fn main() {
         tokio::spawn(crowd()).await.expect("a task");
     });
     say("rounds", ROUNDS);
+    say("threads", THREADS as u64);
     end();
 }
