@@ -381,6 +381,15 @@ def suite_corpus():
     return tally
 
 
+def suite_model():
+    """What the gate reads a few of, healthy services of the model: 300."""
+    tally = build("gcc", "kymo")
+    if not tally.failed:
+        tally.add(command("model", [sys.executable, "test/cli/test_model_alarms.py", "build/kymo",
+                                    "."], 1800, {"KYMO_MODEL_TRACES": "300"}))
+    return tally
+
+
 def crash(name, kills, tokio_kills, seed=None):
     """seed None: the run's own."""
     chosen = str(SEED if seed is None else seed)
@@ -486,6 +495,7 @@ def suites():
         "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
         "faults": script("faults", "test/faults/run.py", timeout_s=1800),
         "corpus": suite_corpus,
+        "model": suite_model,
         "truth": script("truth", "test/tokio/truth.py", "--runs", "40", timeout_s=4 * 3600),
         "stacks": script("stacks", "test/stacks/run_stacks.py", timeout_s=1800),
         "diff-groups": diff_groups,
@@ -511,8 +521,8 @@ TIERS = {
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
         "wasm", "interop", "journey", "demo", "guide", "allocs", "metrics", "off-cpu", "places",
-        "stuck", "faults", "corpus", "stacks", "diagonal", "reliability", "attach", "crash",
-        "analysis", "fuzz"),
+        "stuck", "faults", "corpus", "model", "stacks", "diagonal", "reliability", "attach",
+        "crash", "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
              "diff-groups"),
 }

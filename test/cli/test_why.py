@@ -35,6 +35,19 @@ def write(model, place=lambda task: "svc::task"):
         elif name == "park":
             trace.event("WorkerParkEvent", time, (*WORKER, fields[0]),
                         ("tid", "U32", 100 + fields[0]), ("wait", "U8", 1 if fields[1] else 2))
+        elif name == "cost":
+            worker, start, cpu_ns, delay_ns = fields
+            trace.event("PollCostEvent", time, (*WORKER, worker), ("tid", "U32", 100 + worker),
+                        ("start_ns", "VARINT", START_NS + start), ("on_cpu", "BOOL", 0),
+                        ("cpu_time_ns", "VARINT", cpu_ns), ("gap_ns", "VARINT", 0),
+                        ("run_delay_ns", "VARINT?", delay_ns))
+        elif name == "spawn":
+            trace.event("TaskSpawnEvent", time, ("task_id", "VARINT", fields[0]),
+                        ("spawn_loc", "STRING", place(fields[0]).encode()),
+                        ("instrumented", "BOOL", 1))
+        elif name == "terminate":
+            trace.event("TaskTerminateEvent", time, ("task_id", "VARINT", fields[0]),
+                        ("cancelled", "BOOL", 0))
         else:
             trace.event("WorkerUnparkEvent", time, (*WORKER, fields[0]),
                         ("tid", "U32", 100 + fields[0]))
