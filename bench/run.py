@@ -15,15 +15,17 @@ import subprocess
 import sys
 import time
 
-from measure import (alloc, cost, drain, dumps, emit, end_to_end, flight, instructions, memory,
-                     off_cpu, places, programs, read, resources, sampler, symbols, unwind, watch)
+from measure import (alloc, analysis, cost, drain, dumps, emit, end_to_end, flight, instructions,
+                     memory, off_cpu, places, programs, read, resources, sampler, symbols, unwind,
+                     watch)
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-release"
 LATEST = ROOT / "bench" / "results" / "latest.json"
 SOME = ROOT / "build" / "bench.json"
-AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": memory.rows,
+AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows,
+         "analysis": analysis.rows, "memory": memory.rows,
          "watch": watch.rows, "places": places.rows, "unwind": unwind.rows,
          "symbols": symbols.rows, "off_cpu": off_cpu.rows, "alloc": alloc.rows,
          "sampler": sampler.rows, "resources": resources.rows,

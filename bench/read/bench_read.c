@@ -8,6 +8,8 @@
  * 20,000 tasks, per three polls one wake in another task's poll and one in the driver, a park now
  * and then. A process of its own reads it, so that its peak holds neither the making nor the bytes.
  */
+#include "making.h"
+
 #include <base/byte_source.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,105 +22,25 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include <wire/chunk.h>
-#include <wire/trc_enc.h>
 
 #define WORKERS 8u
 #define TASKS 20000u
 
-struct making {
-	struct ky_buf buf;
-	struct ky_trc_enc enc;
-	FILE *out;
-	uint64_t time_ns, events, chunk_events, random;
-	uint32_t names[16];
-};
-
-static uint64_t next_random(struct making *making)
-{
-	making->random ^= making->random << 13;
-	making->random ^= making->random >> 7;
-	making->random ^= making->random << 17;
-	return making->random;
-}
-
-static void begin_chunk(struct making *making)
-{
-	char name[64];
-	int i;
-
-	ky_trc_enc_begin(&making->enc);
-	making->chunk_events = 0;
-	for (i = 0; i < 16; i++) {
-		snprintf(name, sizeof(name), "service::handlers::route_%d::{{closure}}", i);
-		making->names[i] = ky_trc_enc_string(&making->enc, (uint64_t)i + 1, name,
-						     strlen(name));
-	}
-}
-
-static int end_chunk(struct making *making)
-{
-	if (making->buf.failed)
-		return making->buf.failed;
-	if (fwrite(making->buf.bytes, 1, making->buf.used, making->out) != making->buf.used)
-		return -EIO;
-	ky_buf_clear(&making->buf);
-	return 0;
-}
-
-static void count_event(struct making *making)
-{
-	making->events++;
-	making->chunk_events++;
-}
-
-static void add_wake(struct making *making, uint64_t waker, uint64_t woken, uint32_t worker,
-		     uint8_t origin)
-{
-	const uint64_t who = 0x10000u + (uint64_t)origin * 0x1000u + woken % 8 * 16;
-	uint32_t stack = ky_trc_enc_stack(&making->enc, &who, 1);
-
-	ky_trc_enc_event(&making->enc, KY_EV_WAKE, making->time_ns);
-	ky_trc_enc_varint(&making->enc, waker);
-	ky_trc_enc_varint(&making->enc, woken);
-	ky_trc_enc_u8(&making->enc, (uint8_t)worker);
-	ky_trc_enc_u8(&making->enc, origin);
-	ky_trc_enc_u32(&making->enc, stack);
-	ky_trc_enc_varint(&making->enc, 0);
-	count_event(making);
-}
-
-static void add_park(struct making *making, uint32_t worker)
-{
-	ky_trc_enc_event(&making->enc, KY_EV_WORKER_PARK, making->time_ns);
-	ky_trc_enc_varint(&making->enc, worker);
-	ky_trc_enc_u8(&making->enc, 0);
-	ky_trc_enc_varint(&making->enc, making->time_ns);
-	ky_trc_enc_u32(&making->enc, 1000 + worker);
-	ky_trc_enc_u8(&making->enc, 1);
-	making->time_ns += 2000;
-	ky_trc_enc_event(&making->enc, KY_EV_WORKER_UNPARK, making->time_ns);
-	ky_trc_enc_varint(&making->enc, worker);
-	ky_trc_enc_u8(&making->enc, 0);
-	ky_trc_enc_varint(&making->enc, making->time_ns);
-	ky_trc_enc_opt_varint(&making->enc, false, 0);
-	ky_trc_enc_u32(&making->enc, 1000 + worker);
-	ky_trc_enc_varint(&making->enc, 1);
-	count_event(making);
-	count_event(making);
-}
-
 /* One moment: some worker's open poll ends or a new one starts. */
-static void step(struct making *making, uint64_t *open)
+static void step(struct making *making, void *context)
 {
+	uint64_t *open = context;
 	uint64_t random = next_random(making);
 	uint32_t worker = random % WORKERS;
 	uint64_t task = 1 + (random >> 8) % TASKS;
 
 	making->time_ns += 20 + (random >> 32) % 200;
 	if (open[worker] == 0) {
-		if (random >> 60 == 0)
+		if (random >> 60 == 0) {
 			add_park(making, worker);
+			making->time_ns += 2000;
+			add_unpark(making, worker);
+		}
 		ky_trc_enc_poll_start(&making->enc, making->time_ns, worker, 0, task,
 				      making->names[task % 16]);
 		open[worker] = task;
@@ -132,36 +54,6 @@ static void step(struct making *making, uint64_t *open)
 	ky_trc_enc_poll_end(&making->enc, making->time_ns, worker);
 	open[worker] = 0;
 	count_event(making);
-}
-
-static int make_trace(const char *path, uint64_t events)
-{
-	struct making making = {.random = UINT64_C(88172645463325252), .time_ns = 1000000000};
-	uint64_t open[WORKERS] = {0};
-	int result = 0;
-
-	making.out = fopen(path, "wb");
-	if (!making.out)
-		return -errno;
-	ky_buf_init(&making.buf, 0);
-	if (ky_trc_enc_init(&making.enc, &making.buf) < 0)
-		return -ENOMEM;
-	begin_chunk(&making);
-	while (making.events < events && result == 0) {
-		step(&making, open);
-		if (making.chunk_events >= KY_CHUNK_EVENTS_MAX - 8 ||
-		    making.buf.used > KY_CHUNK_BYTES_MAX - 4096) {
-			result = end_chunk(&making);
-			begin_chunk(&making);
-		}
-	}
-	if (result == 0)
-		result = end_chunk(&making);
-	ky_trc_enc_release(&making.enc);
-	ky_buf_release(&making.buf);
-	if (fclose(making.out) != 0 && result == 0)
-		result = -errno;
-	return result;
 }
 
 static int64_t file_read(void *ctx, uint8_t *out, size_t capacity)
@@ -215,6 +107,7 @@ static int fail(const char *what, const char *why)
 
 int main(int argc, char **argv)
 {
+	uint64_t open[WORKERS] = {0};
 	bool is_writing = argc > 2 && strcmp(argv[1], "--write") == 0;
 	uint64_t events = argc > 3 ? strtoull(argv[3], NULL, 10) : 10000000;
 	struct result done = {0};
@@ -223,7 +116,7 @@ int main(int argc, char **argv)
 	if (argc < 2 || argc > (is_writing ? 4 : 2) || !events)
 		return fail("usage", "bench_read --write FILE [EVENTS], or bench_read FILE");
 	if (is_writing) {
-		result = make_trace(argv[2], events);
+		result = make_trace(argv[2], events, step, open);
 		return result < 0 ? fail(argv[2], kymo_error_text(result)) : 0;
 	}
 	result = measure(argv[1], &done);
