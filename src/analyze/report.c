@@ -5,6 +5,7 @@
 #include <analyze/shutdown.h>
 #include <analyze/unseen_parks.h>
 #include <analyze/wait_ahead.h>
+#include <analyze/worst_heap.h>
 #include <base/alloc.h>
 #include <base/bytes.h>
 #include <errno.h>
@@ -18,81 +19,12 @@ struct report_making {
 	struct ky_report *report;
 	uint32_t *group_of_name; /* by name index + 1 (0: unnamed): group + 1 */
 	uint32_t *blocking_of_name;
-	bool *is_task_there; /* by task: something of it lies in the range */
+	uint32_t *group_of_task; /* by task: group + 1, 0: not found yet; tasks lie far apart */
+	bool *is_task_there;     /* by task: something of it lies in the range */
 	uint32_t worst_max;
 	uint64_t reach_ns;    /* end of the worker's last poll or park, cut to the range */
 	bool is_cpu_measured; /* else the trace's CPU clocks stand for wall time */
 };
-
-/* ---- worst lists: heaps whose root is the least of the worst ---- */
-
-static int compare_places(const struct ky_worst *a, const struct ky_worst *b)
-{
-	if (a->poll.start_ns != b->poll.start_ns)
-		return a->poll.start_ns < b->poll.start_ns ? 1 : -1;
-	if (a->poll.worker != b->poll.worker)
-		return a->poll.worker < b->poll.worker ? 1 : -1;
-	return a->row < b->row ? 1 : a->row > b->row ? -1 : 0;
-}
-
-/* Is a a lesser evil than b? Among equals the earlier one is worse. */
-static bool is_lesser(const struct ky_worst *a, const struct ky_worst *b, bool by_delay)
-{
-	uint64_t value_a = by_delay ? ky_worst_delay_ns(a) : ky_worst_poll_ns(a);
-	uint64_t value_b = by_delay ? ky_worst_delay_ns(b) : ky_worst_poll_ns(b);
-
-	return value_a != value_b ? value_a < value_b : compare_places(a, b) < 0;
-}
-
-static void sift_worst(struct ky_worst *heap, uint32_t count, uint32_t at, bool by_delay)
-{
-	struct ky_worst moved = heap[at];
-	uint32_t child;
-
-	while ((child = 2 * at + 1) < count) {
-		if (child + 1 < count && is_lesser(&heap[child + 1], &heap[child], by_delay))
-			child++;
-		if (!is_lesser(&heap[child], &moved, by_delay))
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = moved;
-}
-
-static void add_worst(struct ky_worst *heap, uint32_t *count, uint32_t max,
-		      const struct ky_worst *candidate, bool by_delay)
-{
-	uint32_t at;
-
-	if (*count < max) {
-		at = (*count)++;
-		while (at > 0 && is_lesser(candidate, &heap[(at - 1) / 2], by_delay)) {
-			heap[at] = heap[(at - 1) / 2];
-			at = (at - 1) / 2;
-		}
-		heap[at] = *candidate;
-		return;
-	}
-	if (max == 0 || !is_lesser(&heap[0], candidate, by_delay))
-		return;
-	heap[0] = *candidate;
-	sift_worst(heap, *count, 0, by_delay);
-}
-
-/* Worst first. */
-static void order_worst(struct ky_worst *heap, uint32_t count, bool by_delay)
-{
-	uint32_t left;
-
-	for (left = count; left > 1; left--) {
-		struct ky_worst least = heap[0];
-
-		heap[0] = heap[left - 1];
-		heap[left - 1] = least;
-		sift_worst(heap, left - 1, 0, by_delay);
-	}
-}
 
 /* ---- groups by name ---- */
 
@@ -108,6 +40,18 @@ static struct ky_task_group *group_of(struct report_making *making, uint32_t nam
 		*slot = ++report->group_count;
 	}
 	return &report->groups[*slot - 1];
+}
+
+static struct ky_task_group *group_of_task(struct report_making *making, uint32_t task)
+{
+	uint32_t *slot = &making->group_of_task[task];
+	struct ky_task_group *group;
+
+	if (*slot)
+		return &making->report->groups[*slot - 1];
+	group = group_of(making, making->trace->tasks[task].name);
+	*slot = (uint32_t)(group - making->report->groups) + 1;
+	return group;
 }
 
 static struct ky_blocking_group *blocking_group_of(struct report_making *making, uint32_t name)
@@ -169,8 +113,8 @@ static void add_delay(struct report_making *making, struct ky_task_group *group,
 		if (delay_ns > group->delay_max_ns)
 			group->delay_max_ns = delay_ns;
 		if (!group->is_runtimes)
-			add_worst(report->worst_delays, &report->worst_delay_count,
-				  making->worst_max, worst, true);
+			ky_worst_add(report->worst_delays, &report->worst_delay_count,
+				     making->worst_max, worst, true);
 	}
 }
 
@@ -180,7 +124,7 @@ static void add_poll(struct report_making *making, struct ky_worker_use *use,
 	struct ky_report *report = making->report;
 	const struct ky_poll *poll = &worst->poll;
 	uint64_t poll_ns = ky_worst_poll_ns(worst);
-	struct ky_task_group *group = group_of(making, making->trace->tasks[poll->task].name);
+	struct ky_task_group *group = group_of_task(making, poll->task);
 
 	if (ky_trace_is_handed_over(making->trace, poll)) {
 		if (!(poll->flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP)))
@@ -209,8 +153,8 @@ static void add_poll(struct report_making *making, struct ky_worker_use *use,
 	else
 		ky_histogram_add(&report->poll_histogram, poll_ns);
 	if (!group->is_runtimes)
-		add_worst(report->worst_polls, &report->worst_poll_count, making->worst_max, worst,
-			  false);
+		ky_worst_add(report->worst_polls, &report->worst_poll_count, making->worst_max,
+			     worst, false);
 }
 
 /* Length of [start, start + duration) inside [from, to). */
@@ -686,9 +630,9 @@ static void finish(struct report_making *making)
 	struct ky_report *report = making->report;
 	uint32_t i;
 
-	order_worst(report->worst_polls, report->worst_poll_count, false);
+	ky_worst_order(report->worst_polls, report->worst_poll_count, false);
 	list_hangs(making);
-	order_worst(report->worst_delays, report->worst_delay_count, true);
+	ky_worst_order(report->worst_delays, report->worst_delay_count, true);
 	for (i = 0; i < report->worst_delay_count; i++)
 		ky_wait_find_waker(making->trace, &report->worst_delays[i]);
 	ky_sort(report->groups, report->group_count, sizeof(*report->groups), is_group_before,
@@ -713,15 +657,16 @@ static int allocate(struct report_making *making)
 
 	making->group_of_name = ky_alloc(names * sizeof(uint32_t));
 	making->blocking_of_name = ky_alloc(names * sizeof(uint32_t));
+	making->group_of_task = ky_alloc((trace->task_count + 1u) * sizeof(uint32_t));
 	making->is_task_there = ky_alloc((trace->task_count + 1u) * sizeof(bool));
 	report->groups = ky_alloc(names * sizeof(*report->groups));
 	report->blocking_groups = ky_alloc(names * sizeof(*report->blocking_groups));
 	report->workers = ky_alloc((trace->worker_count + 1u) * sizeof(*report->workers));
 	report->worst_polls = ky_alloc(making->worst_max * sizeof(*report->worst_polls));
 	report->worst_delays = ky_alloc(making->worst_max * sizeof(*report->worst_delays));
-	if (!making->group_of_name || !making->blocking_of_name || !making->is_task_there ||
-	    !report->groups || !report->blocking_groups || !report->workers ||
-	    !report->worst_polls || !report->worst_delays)
+	if (!making->group_of_name || !making->blocking_of_name || !making->group_of_task ||
+	    !making->is_task_there || !report->groups || !report->blocking_groups ||
+	    !report->workers || !report->worst_polls || !report->worst_delays)
 		return -ENOMEM;
 	if (ky_histogram_init(&report->poll_histogram) < 0 ||
 	    ky_histogram_init(&report->delay_histogram) < 0 ||
@@ -775,6 +720,7 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 		ky_report_free(report);
 	ky_free(making.group_of_name);
 	ky_free(making.blocking_of_name);
+	ky_free(making.group_of_task);
 	ky_free(making.is_task_there);
 	return result;
 }

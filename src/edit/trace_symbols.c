@@ -62,18 +62,18 @@ static void take_process(struct ky_symbol_process *process, struct ky_event_stre
 }
 
 /* The wall clock at the last event. */
-static void take_time(struct ky_trace_symbols *out, struct ky_symbol_process *process,
-		      const struct ky_event *event)
+static void take_time(const struct ky_trace_symbols *out, struct ky_symbol_process *process,
+		      uint64_t time_ns)
 {
-	if (!event->has_timestamp)
-		return;
-	if (event->schema->event == KY_EV_CLOCK_SYNC) {
-		out->sync_ns = event->timestamp_ns;
-		out->sync_wall_ns = ky_event_number(event, KY_F_CLOCK_SYNC_realtime_ns, 0);
-	}
-	if (out->sync_wall_ns && event->timestamp_ns >= out->sync_ns &&
-	    process->last_wall_ns < out->sync_wall_ns + (event->timestamp_ns - out->sync_ns))
-		process->last_wall_ns = out->sync_wall_ns + (event->timestamp_ns - out->sync_ns);
+	if (out->sync_wall_ns && time_ns >= out->sync_ns &&
+	    process->last_wall_ns < out->sync_wall_ns + (time_ns - out->sync_ns))
+		process->last_wall_ns = out->sync_wall_ns + (time_ns - out->sync_ns);
+}
+
+static void take_sync(struct ky_trace_symbols *out, const struct ky_event *event)
+{
+	out->sync_ns = event->timestamp_ns;
+	out->sync_wall_ns = ky_event_number(event, KY_F_CLOCK_SYNC_realtime_ns, 0);
 }
 
 static const struct ky_value *field(const struct ky_schema *schema, const struct ky_value *values,
@@ -123,7 +123,11 @@ static int take_event(struct ky_trace_symbols *out, struct ky_symbol_process *pr
 {
 	if (event->schema->event == KY_EV_SEGMENT_METADATA)
 		take_process(process, stream, event);
-	take_time(out, process, event);
+	take_time(out, process, ky_event_stream_passed_ns(stream));
+	if (event->schema->event == KY_EV_CLOCK_SYNC && event->has_timestamp)
+		take_sync(out, event);
+	if (event->has_timestamp)
+		take_time(out, process, event->timestamp_ns);
 	if (event->schema->event == KY_EV_CRASH && out->crash_count < KY_TRACE_CRASHES_MAX &&
 	    take_crash(&out->crashes[out->crash_count++], event->schema, event->values,
 		       event->has_timestamp ? event->timestamp_ns : 0))
@@ -137,6 +141,7 @@ static int read_all(struct ky_trace_symbols *out, struct ky_input *input,
 		    struct ky_symbol_process *process, ky_trace_symbols_fn each, void *ctx)
 {
 	struct ky_event_stream_options options = {.is_stored_order = true,
+						  .is_without_hot = !each,
 						  .errbuf = input->error,
 						  .errbuf_bytes = sizeof(input->error)};
 	struct ky_event_stream *stream = NULL;
@@ -151,6 +156,8 @@ static int read_all(struct ky_trace_symbols *out, struct ky_input *input,
 		if (!result && each)
 			result = each(ctx, event);
 	}
+	if (stream)
+		take_time(out, process, ky_event_stream_passed_ns(stream));
 	out->is_damaged = stream && ky_event_stream_is_damaged(stream);
 	ky_event_stream_close(stream);
 	return result;

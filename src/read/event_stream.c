@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define RAW_BYTES_MAX_DEFAULT (UINT64_C(16) << 30)
+#define HOT_EVENTS 32u /* at once */
 #define REORDER_BYTES_MAX_DEFAULT (UINT64_C(256) << 20)
 #define NOTICES_MAX 1000u
 
@@ -47,7 +48,7 @@ struct ky_event_stream {
 	struct ky_event event;
 	struct held *last; /* given to the caller: freed by the next call */
 	struct ky_event_stream_options options;
-	uint64_t held_bytes;
+	uint64_t held_bytes, passed_ns;
 	char **notices;
 	uint32_t notice_count;
 	uint32_t left_out_count; /* sources that are no trace */
@@ -115,6 +116,17 @@ static int left_out(struct ky_event_stream *stream, uint32_t index, int code)
 }
 
 /* The next event of a source, at its place in the file. Returns 1, 0 at the end, -ENOMEM. */
+static void pass_hot(struct ky_event_stream *stream, struct ky_frame_reader *reader)
+{
+	struct ky_hot_event events[HOT_EVENTS];
+	uint32_t count;
+
+	while ((count = ky_frame_reader_hot(reader, events, HOT_EVENTS)) > 0)
+		for (uint32_t i = 0; i < count; i++)
+			if (events[i].timestamp_ns > stream->passed_ns)
+				stream->passed_ns = events[i].timestamp_ns;
+}
+
 static int read_event(struct ky_event_stream *stream, uint32_t index)
 {
 	struct feed *feed = &stream->feeds[index];
@@ -123,6 +135,8 @@ static int read_event(struct ky_event_stream *stream, uint32_t index)
 	if (feed->is_done)
 		return 0;
 	do {
+		if (stream->options.is_without_hot)
+			pass_hot(stream, &feed->reader);
 		result = ky_frame_reader_next(&feed->reader, &feed->frame);
 		feed->stream += result == 1 && feed->frame.kind == KY_FRAME_HEADER;
 	} while (result == 1 && feed->frame.kind != KY_FRAME_EVENT);
@@ -499,6 +513,11 @@ int ky_event_stream_next(struct ky_event_stream *stream, const struct ky_event *
 	result = stream->options.is_stored_order ? next_stored(stream) : next_sorted(stream);
 	*event = result == 1 ? &stream->event : NULL;
 	return result;
+}
+
+uint64_t ky_event_stream_passed_ns(const struct ky_event_stream *stream)
+{
+	return stream->passed_ns;
 }
 
 const char *ky_event_stream_notice(const struct ky_event_stream *stream, uint32_t index)

@@ -19,6 +19,7 @@ struct ky_event_stream_options {
 	uint64_t raw_bytes_max;     /* as ky_trace_options */
 	uint64_t reorder_bytes_max; /* 0: 256 MiB */
 	bool is_stored_order;       /* false: sorted by time */
+	bool is_without_hot;        /* stored order: polls and wakes (trc_dec.h) are passed over */
 	struct ky_trc_limits limits;
 	char *errbuf;
 	size_t errbuf_bytes;
@@ -61,6 +62,9 @@ void ky_event_stream_close(struct ky_event_stream *stream);
 /* Returns 1 with *event (valid until the next call), 0 at the end, negative on -ENOMEM or the
  * like. */
 int ky_event_stream_next(struct ky_event_stream *stream, const struct ky_event **event);
+
+/* The latest moment of the events passed over so far; 0: none. */
+uint64_t ky_event_stream_passed_ns(const struct ky_event_stream *stream);
 
 /* Sentences about damage met so far; NULL after the last. */
 const char *ky_event_stream_notice(const struct ky_event_stream *stream, uint32_t index);
