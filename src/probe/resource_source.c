@@ -156,15 +156,19 @@ static void take_stat(struct ky_resource_source *source, const struct ky_proc_re
 	ky_resource_set(row, KY_USAGE_MAJOR_FAULTS, stat.major_faults);
 }
 
-static void take_rss(struct ky_resource_source *source, const struct ky_proc_reader *reader,
+/* Returns false where the process has no memory any more: it is ending. The kernel takes its memory
+ * first, so what was read before this is of the living process. */
+static bool take_rss(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 		     struct ky_resource_row *row)
 {
 	uint64_t value;
 
-	if (ky_proc_reader_rss(reader, NULL, &value))
-		ky_resource_set(row, KY_USAGE_RSS, value);
-	else
+	if (!ky_proc_reader_rss(reader, NULL, &value)) {
 		miss(source, KY_PART_RSS, -ENODATA);
+		return true;
+	}
+	ky_resource_set(row, KY_USAGE_RSS, value);
+	return value > 0;
 }
 
 static void take_max_rss(struct ky_resource_source *source, const struct ky_proc_reader *reader,
@@ -177,10 +181,10 @@ static void take_max_rss(struct ky_resource_source *source, const struct ky_proc
 	if (source->is_own)
 		return;
 	err = ky_proc_read_text(reader->dir, "status", text, sizeof(text));
-	if (err > 0 && ky_proc_number(text, "VmHWM:", &value))
-		ky_resource_set(row, KY_USAGE_MAX_RSS, value * KIB);
-	else
+	if (err <= 0)
 		miss(source, KY_PART_MAX_RSS, err < 0 ? err : -ENODATA);
+	else if (ky_proc_number(text, "VmHWM:", &value)) /* else it has no memory: it is ending */
+		ky_resource_set(row, KY_USAGE_MAX_RSS, value * KIB);
 }
 
 static void take_io(struct ky_resource_source *source, const struct ky_proc_reader *reader,
@@ -483,8 +487,9 @@ static void read_the_process(struct ky_resource_source *source, const struct ky_
 		repeat_usage(source, &row);
 	else
 		take_usage(source, reader, &row);
-	take_rss(source, reader, &row);
 	take_descriptor_limit(source, reader, &row);
+	if (!take_rss(source, reader, &row))
+		return;
 	source->usage = row; /* which may be repeated: as the kernel counts */
 	leave_out_ring(source, reader, &row);
 	if (row.present)

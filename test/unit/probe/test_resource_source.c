@@ -571,6 +571,25 @@ static void last__is_a_reading_before_it_is_due(void **state)
 	assert_int_equal(source.readings, 2);
 }
 
+/* Its memory goes first: a reading that meets it then would say 0 bytes, and 0 descriptors. */
+static void reading__of_a_process_that_is_ending_is_none(void **state)
+{
+	uint64_t rss;
+
+	(void)state;
+	write_process();
+	open_fake();
+	step(START);
+	rss = VALUE(last(KY_RESOURCE_USAGE, 0), KY_USAGE_RSS);
+	fake_proc_write(&fake, "statm", "0 0 0 0 0 0 0\n");
+	fake_proc_write(&fake, "status", "Name:\ta\nState:\tR (running)\n");
+	step(START + SECOND);
+	assert_int_equal(source.readings, 2);
+	assert_int_equal(last(KY_RESOURCE_USAGE, 0)->monotonic_ns, START);
+	assert_int_equal(VALUE(last(KY_RESOURCE_USAGE, 0), KY_USAGE_RSS), rss);
+	assert_int_equal(head()->missing[KY_PART_MAX_RSS], 0);
+}
+
 /* What the kernel keeps until the process is waited for: no memory, no status, no descriptors. */
 static void last__of_a_process_that_ended_has_its_counters(void **state)
 {
@@ -737,6 +756,7 @@ int main(void)
 		CASE(threads__have_rows_where_they_ran),
 		CASE(limit__is_what_it_is_now),
 		CASE(last__is_a_reading_before_it_is_due),
+		CASE(reading__of_a_process_that_is_ending_is_none),
 		CASE(last__of_a_process_that_ended_has_its_counters),
 		CASE(reading__is_taken_once_an_interval),
 		CASE(area__wraps_and_ends_where_there_is_no_room),
