@@ -2,8 +2,10 @@
 #include <analyze/why.h>
 
 #include <analyze/crate_name.h>
+#include <analyze/idle_peers.h>
 #include <analyze/longest.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <errno.h>
 #include <read/id_map.h>
 #include <read/sort.h>
@@ -22,9 +24,11 @@ struct why_making {
 	uint32_t group_capacity;
 	struct ky_poll_homes homes;
 	struct ky_notified notified;
-	struct ky_delay delay; /* being split */
-	uint8_t *runtimes;     /* by name: 1 the runtime's own task, 2 another; 0 not asked yet */
-	uint64_t serial;       /* of that delay */
+	struct ky_idle_peers peers;
+	struct ky_idle_range *ranges; /* of the slow delays */
+	struct ky_delay delay;        /* being split */
+	uint8_t *runtimes; /* by name: 1 the runtime's own task, 2 another; 0 not asked yet */
+	uint64_t serial;   /* of that delay */
 	uint32_t worst_max;
 };
 
@@ -124,7 +128,27 @@ static struct ky_why_group *find_group(struct why_making *making, uint32_t victi
 	return &why->groups[*slot - 1];
 }
 
-static bool add_part(struct why_making *making, const struct ky_delay_part *part)
+/* A part behind a poll, that began then. */
+static bool add_idle(struct why_making *making, struct ky_why_group *group,
+		     const struct ky_delay_part *part, uint64_t from_ns, bool is_long)
+{
+	uint64_t ns;
+
+	if (!ky_idle_peers_ns(&making->peers, part->worker, from_ns, from_ns + part->ns, &ns))
+		return false;
+	group->idle_ns += ns;
+	if (is_long)
+		group->idle_long_ns += ns;
+	if (!ns || is_long || part->part == KY_PART_LIFO)
+		return true;
+	making->why->idle_ns[part->worker] += ns;
+	group->idle_count += !group->delay_idle_ns;
+	group->delay_idle_ns += ns;
+	group->idle_worst_ns = ky_later(group->idle_worst_ns, group->delay_idle_ns);
+	return true;
+}
+
+static bool add_part(struct why_making *making, const struct ky_delay_part *part, uint64_t from_ns)
 {
 	const struct ky_trace *trace = making->trace;
 	const struct ky_delay *delay = &making->delay;
@@ -141,7 +165,10 @@ static bool add_part(struct why_making *making, const struct ky_delay_part *part
 	group = find_group(making, trace->tasks[delay->poll.task].name, culprit, kind);
 	if (!group)
 		return false;
-	group->delay_count += group->last_delay != making->serial;
+	if (group->last_delay != making->serial) {
+		group->delay_count++;
+		group->delay_idle_ns = 0;
+	}
 	group->last_delay = making->serial;
 	group->ns += part->ns;
 	group->sums[part->part] += part->ns;
@@ -149,7 +176,8 @@ static bool add_part(struct why_making *making, const struct ky_delay_part *part
 		group->long_ns += part->ns;
 	if (poll.task != KY_NONE && poll.duration_ns > group->longest.duration_ns)
 		group->longest = poll;
-	return true;
+	return poll.task == KY_NONE ||
+	       add_idle(making, group, part, from_ns, poll.duration_ns > making->why->over_ns);
 }
 
 static bool take_delay(struct why_making *making, const struct ky_long_row *slow)
@@ -157,14 +185,18 @@ static bool take_delay(struct why_making *making, const struct ky_long_row *slow
 	const struct ky_split split = {making->trace, &making->homes, &making->notified};
 	struct ky_why *why = making->why;
 	struct ky_poll poll;
+	uint64_t at_ns;
 
 	ky_trace_poll(making->trace, slow->worker, slow->row, &poll);
 	if (!ky_delay_split(&making->delay, &split, &poll))
 		return false;
 	making->serial++;
-	for (uint32_t i = 0; i < making->delay.part_count; i++)
-		if (!add_part(making, &making->delay.parts[i]))
+	at_ns = making->delay.ready_ns;
+	for (uint32_t i = 0; i < making->delay.part_count; i++) {
+		if (!add_part(making, &making->delay.parts[i], at_ns))
 			return false;
+		at_ns += making->delay.parts[i].ns;
+	}
 	for (uint32_t part = 0; part < KY_PARTS; part++)
 		why->sums[part] += making->delay.sums[part];
 	why->slow_ns += making->delay.delay_ns;
@@ -227,14 +259,31 @@ static void split_polls(struct why_making *making)
 	}
 }
 
+static bool find_peers(struct why_making *making)
+{
+	making->ranges = ky_alloc((making->slow.count + 1) * sizeof(*making->ranges));
+	if (!making->ranges)
+		return false;
+	for (size_t i = 0; i < making->slow.count; i++) {
+		const struct ky_long_row *slow = &making->slow.rows[i];
+
+		making->ranges[i] = (struct ky_idle_range){slow->start_ns - slow->length_ns,
+							   slow->start_ns};
+	}
+	return ky_idle_peers_make(&making->peers, making->trace, &making->notified, making->ranges,
+				  making->slow.count) == 0;
+}
+
 static bool split_all(struct why_making *making)
 {
 	struct ky_why *why = making->why;
+	size_t idle_bytes = (making->trace->worker_count + (size_t)1) * sizeof(*why->idle_ns);
 
 	why->worst = ky_alloc((making->worst_max + (size_t)1) * sizeof(*why->worst));
 	why->contexts = ky_alloc((making->worst_max + (size_t)1) * sizeof(*why->contexts));
 	why->polls = ky_alloc((making->worst_max + (size_t)1) * sizeof(*why->polls));
-	if (!why->worst || !why->contexts || !why->polls)
+	why->idle_ns = ky_alloc(idle_bytes);
+	if (!why->worst || !why->contexts || !why->polls || !why->idle_ns)
 		return false;
 	split_polls(making);
 	for (size_t i = 0; i < making->slow.count; i++)
@@ -268,7 +317,10 @@ int ky_why_make(struct ky_why **out, const struct ky_trace *trace,
 	making.runtimes = ky_alloc(ky_trace_name_count(trace) + (size_t)1);
 	is_made = making.runtimes && collect(&making) &&
 		  ky_poll_homes_make(&making.homes, trace) == 0 &&
-		  ky_notified_make(&making.notified, trace) == 0 && split_all(&making);
+		  ky_notified_make(&making.notified, trace) == 0 && find_peers(&making) &&
+		  split_all(&making);
+	ky_idle_peers_release(&making.peers);
+	ky_free(making.ranges);
 	ky_notified_release(&making.notified);
 	ky_poll_homes_release(&making.homes);
 	ky_delay_release(&making.delay);
@@ -294,5 +346,6 @@ void ky_why_free(struct ky_why *why)
 	ky_free(why->contexts);
 	ky_free(why->polls);
 	ky_free(why->groups);
+	ky_free(why->idle_ns);
 	ky_free(why);
 }

@@ -31,9 +31,14 @@ struct ky_why_options {
 /* What one kind of task waited for. */
 struct ky_why_group {
 	uint64_t ns;
-	uint64_t long_ns;       /* of it: behind polls that are slow by the same measure */
-	uint64_t delay_count;   /* delays that have it */
-	uint64_t last_delay;    /* while counting */
+	uint64_t long_ns;     /* of it: behind polls that are slow by the same measure */
+	uint64_t delay_count; /* delays that have it */
+	uint64_t last_delay;  /* while counting */
+	/* Of it, behind polls: another worker that could have polled it was idle, at the least. */
+	uint64_t idle_ns, idle_long_ns; /* long: as above */
+	/* Of this behind polls that are not long, but for the LIFO slot: the most of one delay, in
+	 * how many, and that of the last one. */
+	uint64_t idle_worst_ns, idle_count, delay_idle_ns;
 	struct ky_poll longest; /* behind a poll: the longest of the culprit's */
 	uint32_t victim;        /* name index of the tasks that waited */
 	uint32_t culprit;       /* name index of the tasks in whose polls; KY_NONE: no poll */
@@ -50,6 +55,7 @@ struct ky_why {
 	uint64_t delay_count, slow_count, left_out_count; /* measured; slow; beyond SLOW_MAX */
 	uint64_t slow_ns, slow_all_ns; /* sum of the slow ones; with those left out */
 	uint64_t sums[KY_PARTS], ambiguous_ns, moved_count;
+	uint64_t *idle_ns; /* by worker: that behind its polls that are not long, of all groups */
 	struct ky_delay *worst;            /* longest first; then earlier start, then worker */
 	struct ky_delay_context *contexts; /* of the worst */
 	uint32_t worst_count;
