@@ -4,6 +4,7 @@
 #include <analyze/findings/finding.h>
 #include <analyze/poll_parts.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <base/text.h>
 #include <errno.h>
 #include <read/handovers.h>
@@ -170,6 +171,20 @@ static bool is_behind(uint32_t part)
 	return part == KY_PART_BEHIND_UNSPLIT || part == KY_PART_LIFO;
 }
 
+static void add_idle(const struct ky_facts *facts, struct ky_kind_facts *kind,
+		     const struct ky_why_group *group)
+{
+	if (group->part == KY_PART_LIFO) {
+		kind->lifo_ns += ky_facts_scaled(facts, group->long_ns);
+		kind->lifo_idle_ns += ky_facts_scaled(facts, group->idle_long_ns);
+		kind->lifo_delays += group->delay_count;
+		return;
+	}
+	kind->idle_ns += ky_facts_scaled(facts, group->idle_ns - group->idle_long_ns);
+	kind->idle_worst_ns = ky_later(kind->idle_worst_ns, group->idle_worst_ns);
+	kind->idle_delays += group->idle_count;
+}
+
 static int take_delays(struct ky_facts *facts)
 {
 	const struct ky_why_options options = {.from_ns = facts->report->from_ns,
@@ -194,6 +209,7 @@ static int take_delays(struct ky_facts *facts)
 		kind->behind_ns += ky_facts_scaled(facts, group->long_ns);
 		kind->behind_all_ns += ky_facts_scaled(facts, group->ns);
 		kind->behind_delays += group->delay_count;
+		add_idle(facts, kind, group);
 		for (uint32_t part = 0; part < KY_PARTS; part++)
 			kind->behind_sums[part] += ky_facts_scaled(facts, group->sums[part]);
 	}

@@ -2,7 +2,7 @@
 /* facts.h - what all findings are concluded from, added up once: the three accounts, and what each
  * kind of task did to others.
  *
- * Memory:      160 bytes for each kind of task, and the longest polls (longest.h).
+ * Memory:      400 bytes for each kind of task, and the longest polls (longest.h).
  * Threads:     owner while it is made; any number of readers afterwards.
  */
 #ifndef KY_ANALYZE_FINDINGS_FACTS_H
@@ -29,6 +29,10 @@ struct ky_kind_facts {
 	/* Ready time of others behind its long polls, or of those it woke for the rest of one. */
 	uint64_t behind_ns, behind_sums[KY_PARTS], behind_delays;
 	uint64_t behind_all_ns; /* the same behind polls of any length */
+	/* Of behind_ns: in the LIFO slot; of that a worker that no task kept was idle. */
+	uint64_t lifo_ns, lifo_idle_ns, lifo_delays;
+	/* Of the ready time behind its polls that are not long: the same, the most of one delay. */
+	uint64_t idle_ns, idle_worst_ns, idle_delays;
 };
 
 struct ky_facts {

@@ -12,6 +12,7 @@ void ky_find_accept_queues(struct ky_findings *findings);
 void ky_find_handovers(struct ky_findings *findings);
 void ky_find_driver_gaps(struct ky_findings *findings);
 void ky_find_held_resources(struct ky_findings *findings);
+void ky_find_hot_workers(struct ky_findings *findings);
 void ky_find_herds(struct ky_findings *findings);
 void ky_find_long_polls(struct ky_findings *findings);
 void ky_find_lock_convoy(struct ky_findings *findings); /* after the long polls */

@@ -8,8 +8,9 @@
 
 /* The first that fits is the cause: what is more special comes first. */
 static const struct ky_poll_rule *const rules[] = {
-	&ky_rule_nested_block_on, &ky_rule_log_writing,      &ky_rule_blocking_call,
-	&ky_rule_huge_drop,       &ky_rule_allocation_burst, &ky_rule_page_fault_storm,
+	&ky_rule_nested_block_on,  &ky_rule_log_writing, &ky_rule_lifo_slot_blocked,
+	&ky_rule_blocking_call,    &ky_rule_huge_drop,   &ky_rule_allocation_burst,
+	&ky_rule_page_fault_storm, &ky_rule_coop_budget, &ky_rule_lifo_slot_busy,
 	&ky_rule_cpu_heavy_poll,
 };
 
@@ -32,7 +33,8 @@ static void say_statement(struct ky_finding *found, const struct ky_poll_case *o
 	ky_text(out, " of the time in polls.");
 }
 
-static void say_impact(struct ky_finding *found, const struct ky_poll_case *one)
+static void say_impact(struct ky_finding *found, const struct ky_poll_case *one,
+		       const struct ky_poll_rule *rule)
 {
 	struct ky_buf *out = &found->impact;
 
@@ -48,6 +50,8 @@ static void say_impact(struct ky_finding *found, const struct ky_poll_case *one)
 	ky_text(out, " for these polls, ");
 	ky_say_ppm(out, ky_share_ppm(one->behind_ns, one->facts->ready_ns));
 	ky_text(out, " of all time from wake to poll.");
+	if (rule->say_impact)
+		rule->say_impact(out, one);
 }
 
 static void add_evidence(struct ky_finding *found, const struct ky_poll_case *one)
@@ -116,7 +120,7 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 	found->delay_ns = one->behind_ns ? one->behind_ns : one->ns;
 	ky_finding_judge(found, polls_ppm > ready_ppm ? polls_ppm : ready_ppm, one->worst_ns);
 	say_statement(found, one, rule, findings);
-	say_impact(found, one);
+	say_impact(found, one, rule);
 	ky_text(&found->action, rule->action);
 	add_evidence(found, one);
 	set_missing(found, one);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* More work than the workers can do: no poll is long, and tasks wait behind many short ones while
- * every worker is busy. */
+ * every worker is busy. Where another one was idle it is no overload: hot_worker.c. */
 #include <analyze/findings/find.h>
 
 #include <analyze/findings/say.h>
+#include <base/earlier.h>
 #include <base/text.h>
 
 /* Of the time that is known: the workers of the busiest runtime were in polls. */
@@ -47,7 +48,8 @@ void ky_find_overload(struct ky_findings *findings)
 
 		if (kind->is_runtimes)
 			continue;
-		behind_ns += kind->behind_all_ns - kind->behind_ns;
+		behind_ns += kind->behind_all_ns - kind->behind_ns -
+			     ky_earlier(kind->idle_ns, kind->behind_all_ns - kind->behind_ns);
 		if (!most || kind->busy_ns > most->busy_ns)
 			most = kind;
 	}

@@ -95,8 +95,8 @@ static int find_culprit(struct ky_poll_case *one)
 	return 0;
 }
 
-uint32_t ky_poll_case_share_ppm(const struct ky_poll_case *one,
-				bool (*is_one)(const struct ky_code_line *line))
+static uint32_t share_ppm(const struct ky_poll_case *one,
+			  bool (*is_one)(const struct ky_code_line *line), bool is_to_own)
 {
 	const struct ky_samples *samples = &one->facts->trace->samples;
 	uint64_t all = 0, part = 0;
@@ -108,13 +108,25 @@ uint32_t ky_poll_case_share_ppm(const struct ky_poll_case *one,
 
 		all += weight_of(row);
 		ky_code_walk_begin(&walk, &one->facts->profile->code, row->stack);
-		while ((line = ky_code_walk_next(&walk)))
+		while ((line = ky_code_walk_next(&walk)) && !(is_to_own && ky_code_is_own(line)))
 			if (is_one(line)) {
 				part += weight_of(row);
 				break;
 			}
 	}
 	return ky_share_ppm(part, all);
+}
+
+uint32_t ky_poll_case_share_ppm(const struct ky_poll_case *one,
+				bool (*is_one)(const struct ky_code_line *line))
+{
+	return share_ppm(one, is_one, false);
+}
+
+uint32_t ky_poll_case_called_ppm(const struct ky_poll_case *one,
+				 bool (*is_one)(const struct ky_code_line *line))
+{
+	return share_ppm(one, is_one, true);
 }
 
 /* What is in neither half is divided as the rest is; where there is no rest, as samples say. */

@@ -38,5 +38,8 @@ void ky_poll_case_release(struct ky_poll_case *one);
 /* Of its samples' weight: those whose stack has a line that is_one() accepts. */
 uint32_t ky_poll_case_share_ppm(const struct ky_poll_case *one,
 				bool (*is_one)(const struct ky_code_line *line));
+/* Those that the program's own code called: no own line is in between. */
+uint32_t ky_poll_case_called_ppm(const struct ky_poll_case *one,
+				 bool (*is_one)(const struct ky_code_line *line));
 
 #endif

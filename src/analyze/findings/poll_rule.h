@@ -17,11 +17,14 @@ struct ky_poll_rule {
 	/* What the polls did, as "were blocked in futex". */
 	void (*say)(struct ky_buf *out, const struct ky_poll_case *one,
 		    const struct ky_findings_options *options);
+	/* Adds to whom it hurt; may be NULL. */
+	void (*say_impact)(struct ky_buf *out, const struct ky_poll_case *one);
 	const char *action;
 };
 
 extern const struct ky_poll_rule ky_rule_nested_block_on, ky_rule_log_writing,
 	ky_rule_blocking_call, ky_rule_page_fault_storm, ky_rule_huge_drop,
-	ky_rule_allocation_burst, ky_rule_cpu_heavy_poll;
+	ky_rule_allocation_burst, ky_rule_coop_budget, ky_rule_lifo_slot_blocked,
+	ky_rule_lifo_slot_busy, ky_rule_cpu_heavy_poll;
 
 #endif

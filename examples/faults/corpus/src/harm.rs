@@ -147,6 +147,12 @@ fn list<T: AsRef<str>>(words: &[T]) -> String {
     format!("[{}]", quoted.join(","))
 }
 
+/// A profile of 99 samples a second has enough of them in so much CPU time to say whose it was. A
+/// cause that samples alone tell from another is due only then.
+pub fn has_samples(cpu_ns: u64) -> bool {
+    cpu_ns >= 300_000_000
+}
+
 impl Run {
     /// Somebody waited so long for what was due after `due_ns`.
     pub fn waited(&self, victims: Victims, wait_ns: u64, due_ns: u64) {

@@ -6,11 +6,12 @@
 //!
 //! The last line of standard output is one JSON object, see `Run::end`.
 
+pub mod cores;
 mod harm;
 mod traffic;
 
 pub use faults::{burn, now_ns, process_cpu_ns, thread_cpu_ns, Random};
-pub use harm::{Expected, Victims};
+pub use harm::{has_samples, Expected, Victims};
 pub use traffic::{plain, Job, PLACES};
 
 use std::sync::atomic::AtomicU64;

@@ -33,6 +33,12 @@ impl Job {
         let _ = self.stream.write_all(&[1; MESSAGE]).await;
     }
 
+    /// The same connection, served by the runtime that the caller is in.
+    pub fn adopt(self) -> Job {
+        let stream = self.stream.into_std().expect("a socket");
+        Job { stream: TcpStream::from_std(stream).expect("a runtime"), ..self }
+    }
+
     /// What each request costs anyway.
     pub fn work(&self) {
         burn(self.work);
@@ -79,11 +85,20 @@ impl Run {
         self: &Arc<Run>,
         spawn: fn(usize, Job) -> JoinHandle<()>,
     ) -> Vec<JoinHandle<()>> {
+        self.crowd(spawn, 1).await
+    }
+
+    /// The same, with so many times more connections, of less traffic each.
+    pub async fn crowd(
+        self: &Arc<Run>,
+        spawn: fn(usize, Job) -> JoinHandle<()>,
+        times: usize,
+    ) -> Vec<JoinHandle<()>> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let mut clients = vec![tokio::spawn(heartbeat(self.clone()))];
         let work = self.size_us(5, 50);
-        let each = self.within(1, 4) as usize;
+        let each = self.within(1, 4) as usize * times;
         let mean_us = (PLACES * each) as u64 * 1_000_000 / self.requests_per_second;
         for place in (0..PLACES).flat_map(|place| std::iter::repeat(place).take(each)) {
             let connect = TcpStream::connect(address);

@@ -2,16 +2,23 @@
 //! A place wakes a partner and then computes: the partner sits in the worker's LIFO slot, beside
 //! workers with nothing to do.
 use corpus::{burn, now_ns, Expected, Run, Victims};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 static SIZE: OnceLock<Duration> = OnceLock::new();
+/// Workers that such a poll keeps: where it may be all of them, the slot is not the cause.
+static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
+static AT_ONCE_MAX: AtomicUsize = AtomicUsize::new(0);
 static PARTNER: OnceLock<mpsc::Sender<u64>> = OnceLock::new();
 
 corpus::places!(|job| {
+    let at_once = AT_ONCE.fetch_add(1, Ordering::Relaxed) + 1;
+    AT_ONCE_MAX.fetch_max(at_once, Ordering::Relaxed);
     let _ = PARTNER.get().expect("started").try_send(now_ns());
     burn(*SIZE.get().expect("drawn"));
+    AT_ONCE.fetch_sub(1, Ordering::Relaxed);
 });
 
 fn main() {
@@ -33,6 +40,11 @@ fn main() {
     });
     runtime.shutdown_timeout(Duration::from_millis(200));
     let culprit = vec![NAMES[run.hit].into()];
-    let findings = &["lifo_starvation", "cpu_heavy_poll"];
+    let has_idle_worker = AT_ONCE_MAX.load(Ordering::Relaxed) < run.workers;
+    let findings: &[&str] = if has_idle_worker {
+        &["lifo_slot_starvation"]
+    } else {
+        &["lifo_slot_starvation", "cpu_heavy_poll"]
+    };
     run.end(size.as_micros() as u64, Expected { findings, culprit, victims: Victims::All });
 }
