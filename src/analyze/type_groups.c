@@ -3,14 +3,15 @@
 
 #include <base/alloc.h>
 #include <errno.h>
-#include <stdlib.h>
+#include <read/sort.h>
 #include <string.h>
 
-static int by_name(const void *left, const void *right)
+static bool is_before_by_name(const void *left, const void *right, const void *ctx)
 {
 	const struct ky_type_row *a = left, *b = right;
 
-	return strcmp(a->name, b->name);
+	(void)ctx;
+	return strcmp(a->name, b->name) < 0;
 }
 
 static bool is_same_group(const struct ky_type_row *a, const struct ky_type_row *b)
@@ -19,15 +20,23 @@ static bool is_same_group(const struct ky_type_row *a, const struct ky_type_row 
 	       memcmp(a->name, b->name, a->prefix_bytes) == 0;
 }
 
-static int by_frequency(const void *left, const void *right)
+static bool is_more_frequent(const void *left, const void *right, const void *ctx)
 {
 	const struct ky_type_row *a = left, *b = right;
 
+	(void)ctx;
 	if (a->group_count != b->group_count)
-		return a->group_count < b->group_count ? 1 : -1;
+		return a->group_count > b->group_count;
 	if (!is_same_group(a, b) || a->count == b->count)
-		return strcmp(a->name, b->name);
-	return a->count < b->count ? 1 : -1;
+		return strcmp(a->name, b->name) < 0;
+	return a->count > b->count;
+}
+
+static uint32_t prefix_bytes(const char *name)
+{
+	const char *colon = memchr(name, ':', strlen(name));
+
+	return colon ? (uint32_t)(colon - name) : 0;
 }
 
 /* Rows of equal names become one. */
@@ -73,21 +82,20 @@ int ky_type_rows_make(struct ky_type_rows *out, const struct ky_trace *trace)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < trace->type_count; i++) {
 		const struct ky_event_type *type = &trace->types[i];
-		const char *colon = strchr(type->name, ':');
 
 		if (!type->count)
 			continue;
 		out->rows[out->count++] = (struct ky_type_row){
 			.name = type->name,
-			.prefix_bytes = colon ? (uint32_t)(colon - type->name) : 0,
+			.prefix_bytes = prefix_bytes(type->name),
 			.schema_count = 1,
 			.count = type->count,
 		};
 	}
-	qsort(out->rows, out->count, sizeof(*out->rows), by_name);
+	ky_sort(out->rows, out->count, sizeof(*out->rows), is_before_by_name, NULL);
 	merge_names(out);
 	sum_groups(out);
-	qsort(out->rows, out->count, sizeof(*out->rows), by_frequency);
+	ky_sort(out->rows, out->count, sizeof(*out->rows), is_more_frequent, NULL);
 	return 0;
 }
 
