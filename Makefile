@@ -6,10 +6,11 @@
 #   make test     the gate: what every change must pass; one closing line
 #   make check-all  every variant and the suites on real programs: before a release
 #   make soak     what takes hours: statistics, kills, attach rounds, fuzzing
+#   make viewer   the page that shows traces: build/viewer/viewer.html
 #   make SUITE    one suite of tools/run_tests.py
 .DEFAULT_GOAL := all
-SUITES = corpus asan tsan valgrind fuzz matrix bare wasm interop analysis analysis-deep kill attach-rounds
-.PHONY: all setup setup-build demo test check-all soak bench lint format clean $(SUITES)
+SUITES = corpus asan tsan valgrind fuzz matrix bare wasm interop analysis analysis-deep kill attach-rounds viewer-test
+.PHONY: viewer all setup setup-build demo test check-all soak bench lint format clean $(SUITES)
 
 RUN = python3 tools/run_tests.py
 
@@ -21,6 +22,10 @@ setup:
 
 setup-build:
 	@tools/setup.sh build
+
+# One page: build/viewer/viewer.html. Needs node, clang, lld and the crate zstd-sys.
+viewer: setup
+	@tools/viewer.sh build
 
 demo: setup-build
 	@tools/demo.sh

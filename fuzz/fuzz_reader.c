@@ -3,6 +3,7 @@
  * public reader. Promises: no crash; no allocation beyond the limits; the same bytes give the same
  * answer however the source cuts them; the reader gives as many events as the trace counted; sorted
  * means sorted; parts sum to wholes. */
+#include "fuzz_lanes.h"
 #include "fuzz_target.h"
 
 #include <analyze/canonical.h>
@@ -225,6 +226,7 @@ static uint64_t check_open(struct input *input, struct ky_buf *json)
 	for (uint32_t task = 0; task < trace->task_count && task < CHAINS_MAX; task++)
 		check_chain(trace, task);
 	check_spans(trace);
+	check_lanes(trace);
 	FUZZ_CHECK(ky_canonical_json(json, trace, settled.symbols) == 0);
 	events = trace->event_count;
 	ky_trace_close(trace);

@@ -482,6 +482,8 @@ def suites():
         "valgrind": lambda: meson_suite("valgrind", "gcc", factor=20, wrapper=VALGRIND,
                                         want=under("test/unit")),
         "wasm": script("wasm", "tools/wasm.sh"),
+        "viewer-smoke": script("viewer-smoke", "tools/viewer.sh", "smoke", timeout_s=600),
+        "viewer-test": script("viewer-test", "tools/viewer.sh", "test", timeout_s=1800),
         "crash-seed": lambda: crash("crash-seed", 10, 2, seed=1),
         "tokio": script("tokio", "test/tokio/matrix.py", "--gate", timeout_s=1200),
         "journey": script("journey", "test/journey.py", timeout_s=600),
@@ -516,11 +518,11 @@ def suites():
 
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
-    "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "crash-seed", "tokio",
+    "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "viewer-smoke", "crash-seed", "tokio",
                      "journey", "demo"),
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
-        "wasm", "interop", "journey", "demo", "guide", "allocs", "metrics", "off-cpu", "places",
+        "wasm", "viewer-test", "interop", "journey", "demo", "guide", "allocs", "metrics", "off-cpu", "places",
         "stuck", "faults", "corpus", "model", "stacks", "diagonal", "reliability", "attach",
         "crash", "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",

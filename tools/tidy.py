@@ -50,6 +50,9 @@ INCLUDE_TABLE = {
                      "src/ship", "src/symbol", "src/agent"), "libc"),
     "src/read": (("include/kymo", "src/base", "src/wire"), "c11"),
     "src/analyze": (("include/kymo", "src/base", "src/wire", "src/read"), "c11"),
+    "src/lanes": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze"), "c11"),
+    "src/lanes/wasm": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze",
+                        "src/lanes", "src/report"), "any"),
     "src/export": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze"), "c11"),
     "src/report": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze"), "libc"),
     "src/query": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze", "src/report"),
@@ -68,7 +71,7 @@ INCLUDE_TABLE = {
 NOT_INCLUDED = ("test", "bench", "fuzz")
 TOP = set(""".ci .clang-format .clang-tidy .gitignore ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE
 LICENSE-MIT Makefile README.md VERSION adapters bench docs examples fuzz include meson.build
-meson_options.txt rustfmt.toml share src test tools""".split())
+meson_options.txt rustfmt.toml share src test tools viewer""".split())
 
 LINE_COLUMNS_MAX = 100
 FUNCTION_LINES, FUNCTION_LINES_MAX = 70, 100
@@ -86,7 +89,8 @@ CLOCK_FILES = {
 }
 TAG_TWINS = {"kymo_recorder": "the host with a thread and the one without; a program links one"}
 SPDX = "SPDX-License-Identifier: Apache-2.0 OR MIT"
-CODE_SUFFIXES = {".c", ".h", ".def", ".py", ".sh", ".js", ".mjs", ".rs", ".build", ".S"}
+CODE_SUFFIXES = {".c", ".h", ".def", ".py", ".sh", ".js", ".mjs", ".ts", ".tsx", ".css", ".rs",
+                 ".build", ".S"}
 LONG = re.compile(r"tidy: long because \S")
 # Written in pieces, so that this file is not its own finding.
 MACHINE = re.compile("|".join((r"/wo" r"rk/", r"/ro" r"ot/", r"/ho" r"me/[a-z]", r"/tm" r"p/peer",

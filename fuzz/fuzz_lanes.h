@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* fuzz_lanes.h - the lanes of any trace: rows are rows of the trace, each pixel shows the longest
+ * row that begins in it or one no shorter, JSON is made of whatever the trace says. */
+#ifndef KY_FUZZ_LANES_H
+#define KY_FUZZ_LANES_H
+
+#include "fuzz_target.h"
+
+#include <lanes/lanes_json.h>
+#include <lanes/poll_facts.h>
+#include <lanes/series.h>
+
+#define FUZZ_PIXELS 33u
+
+static inline void check_strip(const struct ky_lane *lane, enum ky_lane_layer layer,
+			       const struct ky_view *view)
+{
+	const struct ky_forest *forest = &lane->layers[layer];
+	struct ky_strip_pixel strip[FUZZ_PIXELS];
+	uint32_t pixel = 0;
+
+	ky_strip_make(strip, forest, view);
+	for (uint32_t row = 0; row < forest->row_count; row++) {
+		uint64_t start_ns, length_ns;
+		uint32_t worker;
+
+		forest->row(forest->ctx, row, &start_ns, &length_ns);
+		FUZZ_CHECK(ky_lane_item(lane, layer, row, &worker) != UINT32_MAX);
+		if (start_ns < view->from_ns || start_ns >= view->to_ns)
+			continue;
+		while (ky_view_edge(view, pixel + 1) <= start_ns)
+			pixel++;
+		FUZZ_CHECK(strip[pixel].row != UINT32_MAX && strip[pixel].share > 0);
+		FUZZ_CHECK(strip[pixel].length_ns >= length_ns);
+	}
+}
+
+static inline void check_series(const struct ky_trace *trace, const struct ky_view *view)
+{
+	struct ky_series series;
+	uint32_t values[FUZZ_PIXELS];
+
+	FUZZ_CHECK(ky_series_alive(&series, trace) == 0);
+	FUZZ_CHECK(series.max <= trace->task_count * UINT64_C(1000));
+	ky_series_values(values, &series, view);
+	ky_series_release(&series);
+	FUZZ_CHECK(ky_series_ready(&series, trace) == 0);
+	ky_series_values(values, &series, view);
+	ky_series_release(&series);
+}
+
+static inline void check_lanes(const struct ky_trace *trace)
+{
+	struct ky_view view = {.from_ns = trace->run_first_ns,
+			       .to_ns = trace->run_last_ns + FUZZ_PIXELS,
+			       .pixels = FUZZ_PIXELS};
+	struct ky_lanes *lanes;
+	struct ky_buf json;
+	uint32_t worker;
+	uint64_t row;
+
+	FUZZ_CHECK(ky_lanes_open(&lanes, trace) == 0);
+	FUZZ_CHECK(ky_lanes_choose_task(lanes, 0) == 0);
+	if (view.to_ns < view.from_ns)
+		view.to_ns = UINT64_MAX;
+	if (view.to_ns - view.from_ns < FUZZ_PIXELS)
+		view.from_ns -= FUZZ_PIXELS;
+	for (uint32_t i = 0; i < lanes->count; i++)
+		for (uint32_t layer = 0; layer < KY_LANE_LAYERS; layer++)
+			check_strip(&lanes->list[i], (enum ky_lane_layer)layer, &view);
+	check_series(trace, &view);
+	ky_buf_init(&json, 0);
+	ky_lanes_json(&json, lanes);
+	ky_facts_search_json(&json, lanes, "1", NULL);
+	for (uint32_t i = 0; i < trace->worker_count; i++)
+		for (uint64_t poll = 0; poll < trace->workers[i].polls.row_count && poll < 4;
+		     poll++)
+			ky_poll_facts_json(&json, trace, i, poll, NULL);
+	for (uint32_t i = 0; i < trace->span_count && i < 4; i++)
+		ky_span_facts_json(&json, trace, i);
+	for (uint32_t i = 0; i < trace->blocking_count && i < 4; i++)
+		ky_run_facts_json(&json, trace, i);
+	FUZZ_CHECK(!json.failed);
+	(void)ky_facts_find_poll(trace, UINT64_MAX, trace->run_first_ns, &worker, &row);
+	ky_buf_release(&json);
+	ky_lanes_close(lanes);
+}
+
+#endif

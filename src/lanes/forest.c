@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <lanes/forest.h>
+
+#include <base/alloc.h>
+#include <string.h>
+
+static const struct ky_forest_node empty = {.longest = UINT32_MAX, .last = UINT32_MAX};
+
+void ky_forest_init(struct ky_forest *forest, ky_forest_row_fn row, const void *ctx)
+{
+	memset(forest, 0, sizeof(*forest));
+	forest->row = row;
+	forest->ctx = ctx;
+}
+
+void ky_forest_release(struct ky_forest *forest)
+{
+	for (uint32_t level = 0; level < KY_FOREST_LEVELS; level++)
+		ky_free(forest->levels[level]);
+	memset(forest, 0, sizeof(*forest));
+}
+
+static void add_row(struct ky_forest_node *node, uint32_t row, uint64_t start_ns,
+		    uint64_t length_ns)
+{
+	uint64_t end_ns = start_ns + length_ns;
+
+	if (end_ns < start_ns)
+		end_ns = UINT64_MAX;
+	if (node->longest == UINT32_MAX || length_ns > node->longest_ns) {
+		node->longest = row;
+		node->longest_ns = length_ns;
+	}
+	if (node->last == UINT32_MAX || end_ns > node->end_ns) {
+		node->last = row;
+		node->end_ns = end_ns;
+	}
+	if (__builtin_add_overflow(node->sum_ns, length_ns, &node->sum_ns))
+		node->sum_ns = UINT64_MAX;
+}
+
+/* `node` comes after all that is in `into`. */
+static void add_node(struct ky_forest_node *into, const struct ky_forest_node *node)
+{
+	if (node->longest == UINT32_MAX)
+		return;
+	if (into->longest == UINT32_MAX || node->longest_ns > into->longest_ns) {
+		into->longest = node->longest;
+		into->longest_ns = node->longest_ns;
+	}
+	if (into->last == UINT32_MAX || node->end_ns > into->end_ns) {
+		into->last = node->last;
+		into->end_ns = node->end_ns;
+	}
+	if (__builtin_add_overflow(into->sum_ns, node->sum_ns, &into->sum_ns))
+		into->sum_ns = UINT64_MAX;
+}
+
+int ky_forest_add(struct ky_forest *forest, uint64_t start_ns, uint64_t length_ns)
+{
+	uint32_t at = forest->row_count >> KY_FOREST_SHIFT;
+
+	if (at == forest->counts[0]) {
+		int result = ky_grow(&forest->levels[0], &forest->capacities[0], at + 1,
+				     sizeof(*forest->levels[0]));
+
+		if (result)
+			return result;
+		forest->levels[0][at] = empty;
+		forest->counts[0]++;
+	}
+	add_row(&forest->levels[0][at], forest->row_count++, start_ns, length_ns);
+	return 0;
+}
+
+int ky_forest_finish(struct ky_forest *forest)
+{
+	for (uint32_t level = 1; level < KY_FOREST_LEVELS; level++) {
+		const struct ky_forest_node *below = forest->levels[level - 1];
+		uint32_t below_count = forest->counts[level - 1];
+		uint32_t count = (below_count + KY_FOREST_FAN - 1) >> KY_FOREST_SHIFT;
+		int result;
+
+		if (below_count <= KY_FOREST_FAN)
+			break;
+		result = ky_grow(&forest->levels[level], &forest->capacities[level], count,
+				 sizeof(*below));
+		if (result)
+			return result;
+		forest->counts[level] = count;
+		for (uint32_t i = 0; i < count; i++)
+			forest->levels[level][i] = empty;
+		for (uint32_t i = 0; i < below_count; i++)
+			add_node(&forest->levels[level][i >> KY_FOREST_SHIFT], &below[i]);
+	}
+	return 0;
+}
+
+static void add_rows(struct ky_forest_node *sum, const struct ky_forest *forest, uint32_t first,
+		     uint32_t end)
+{
+	for (uint32_t row = first; row < end; row++) {
+		uint64_t start_ns, length_ns;
+
+		forest->row(forest->ctx, row, &start_ns, &length_ns);
+		add_row(sum, row, start_ns, length_ns);
+	}
+}
+
+/* From the left the largest whole nodes that fit, each starting where the last one ended; so rows
+ * come in their order, and of equal ones the first stays. */
+struct ky_forest_node ky_forest_range(const struct ky_forest *forest, uint32_t first, uint32_t end)
+{
+	struct ky_forest_node sum = empty;
+
+	if (end > forest->row_count)
+		end = forest->row_count;
+	while (first < end) {
+		uint64_t span = KY_FOREST_FAN;
+		uint32_t level = 0;
+
+		if (first & (KY_FOREST_FAN - 1) || end - first < KY_FOREST_FAN) {
+			uint32_t stop = (first | (KY_FOREST_FAN - 1)) + 1;
+
+			if (stop > end || stop == 0)
+				stop = end;
+			add_rows(&sum, forest, first, stop);
+			first = stop;
+			continue;
+		}
+		while (level + 1 < KY_FOREST_LEVELS && forest->counts[level + 1] &&
+		       !(first & (span * KY_FOREST_FAN - 1)) &&
+		       end - first >= span * KY_FOREST_FAN) {
+			span *= KY_FOREST_FAN;
+			level++;
+		}
+		add_node(&sum, &forest->levels[level][first / span]);
+		first += (uint32_t)span;
+	}
+	return sum;
+}
+
+static bool begins_before(const struct ky_forest *forest, uint32_t row, uint64_t time_ns)
+{
+	uint64_t start_ns, length_ns;
+
+	forest->row(forest->ctx, row, &start_ns, &length_ns);
+	return start_ns < time_ns;
+}
+
+static uint32_t find_between(const struct ky_forest *forest, uint64_t time_ns, uint32_t low,
+			     uint32_t high)
+{
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (begins_before(forest, middle, time_ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32_t ky_forest_find(const struct ky_forest *forest, uint64_t time_ns)
+{
+	return find_between(forest, time_ns, 0, forest->row_count);
+}
+
+uint32_t ky_forest_find_from(const struct ky_forest *forest, uint64_t time_ns, uint32_t first)
+{
+	uint32_t step = 1, left = forest->row_count - first;
+
+	if (first >= forest->row_count)
+		return forest->row_count;
+	while (step < left && begins_before(forest, first + step - 1, time_ns))
+		step = step > left / 2 ? left : step * 2;
+	return find_between(forest, time_ns, first, first + step);
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# viewer.sh [build|smoke|test] - makes build/viewer/viewer.html; with smoke or test, tries it in a
+# browser, too: smoke is the shortest way through it, test is everything.
+set -eu
+cd "$(dirname "$0")/.."
+output=build/viewer
+mkdir -p "$output"
+
+if ! cmp -s viewer/package-lock.json "$output/installed-lock.json" || [ ! -d viewer/node_modules ]
+then
+	(cd viewer && npm ci --no-audit --no-fund --loglevel=error >&2)
+	cp viewer/package-lock.json "$output/installed-lock.json"
+fi
+newer=$(find src/base src/wire src/read src/analyze src/lanes src/report/syscall_name.c include \
+	tools/viewer_wasm.sh -newer "$output/engine.wasm" -print 2>/dev/null | head -n 1 || true)
+if [ ! -f "$output/engine.wasm" ] || [ -n "$newer" ]; then
+	tools/viewer_wasm.sh "$output/engine.wasm"
+fi
+(cd viewer && node_modules/.bin/tsc -p . && node build.mjs "../$output/engine.wasm" \
+	"../$output/viewer.html") >&2
+[ "${1:-build}" != build ] || exit 0
+
+# shellcheck disable=SC2046 # one word per source
+cc -std=gnu11 -O2 -ffp-contract=off -D_GNU_SOURCE -Iinclude -Isrc -o "$output/canonical" \
+	$(printf '%s\n' src/wire/*.c src/read/*.c src/analyze/*.c src/analyze/findings/*.c) \
+	src/base/alloc.c src/base/buf.c src/base/byte_source.c src/base/error.c \
+	src/base/json_write.c src/base/text.c src/base/utf8.c test/wasm/canonical.c
+export KYMO_ENGINE=$output/engine.wasm KYMO_CANONICAL=$output/canonical KYMO=build/kymo
+export KYMO_VIEWER=$output/viewer.html
+if [ "$1" = smoke ]; then
+	exec node --test --test-reporter=tap test/viewer/smoke.test.mjs
+fi
+exec node --test --test-reporter=tap --test-concurrency=1 test/viewer/

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Keys of the page. None of them counts while text is being typed.
+import type { Store } from "./store";
+
+const ZOOM = 0.7;
+const PAN = 0.15;
+const SCROLL = 160;
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLInputElement ||
+    target instanceof HTMLTextAreaElement ||
+    target instanceof HTMLSelectElement
+  );
+}
+
+function isOnButton(target: EventTarget | null): boolean {
+  return target instanceof HTMLButtonElement;
+}
+
+function enter(store: Store): void {
+  if (store.range) {
+    const { from, to } = store.range;
+    store.range = null;
+    store.setRange(from, to);
+    store.changed();
+  } else {
+    void store.selectWorstInView();
+  }
+}
+
+function escape(store: Store): void {
+  if (store.isHelpOpen || store.isSearchOpen || store.isGoOpen) {
+    store.isHelpOpen = store.isSearchOpen = store.isGoOpen = false;
+    store.changed();
+  } else if (store.phase === "loading" && !store.trace) {
+    store.cancel();
+  } else {
+    store.clearSelection();
+  }
+}
+
+function open(store: Store, which: "isHelpOpen" | "isSearchOpen" | "isGoOpen"): void {
+  store[which] = true;
+  store.changed();
+}
+
+/** By KeyboardEvent.key. */
+const KEYS: Record<string, (store: Store) => void> = {
+  w: (store) => store.zoom(ZOOM, store.cursor),
+  s: (store) => store.zoom(1 / ZOOM, store.cursor),
+  ArrowUp: (store) => store.zoom(ZOOM, null),
+  ArrowDown: (store) => store.zoom(1 / ZOOM, null),
+  a: (store) => store.pan(-PAN),
+  d: (store) => store.pan(PAN),
+  ArrowLeft: (store) => store.pan(-PAN),
+  ArrowRight: (store) => store.pan(PAN),
+  PageUp: (store) => {
+    store.scroll -= SCROLL;
+    store.redraw();
+  },
+  PageDown: (store) => {
+    store.scroll += SCROLL;
+    store.redraw();
+  },
+  "0": (store) => store.fit(),
+  f: (store) => store.showSelection(),
+  n: (store) => void store.stepFinding(1),
+  p: (store) => void store.stepFinding(-1),
+  ".": (store) => void store.step(1, false),
+  ",": (store) => void store.step(-1, false),
+  "]": (store) => void store.step(1, true),
+  "[": (store) => void store.step(-1, true),
+  t: (store) => {
+    const task = store.selection?.poll?.task ?? store.selection?.span?.task;
+    if (task) void store.showTask(task.index, task.id);
+  },
+  z: (store) => store.undoRange(),
+  c: (store) => store.nextColouring(),
+  u: (store) => store.setUtc(!store.view.isUtc),
+  y: (store) => void store.copyLink(),
+  Enter: enter,
+};
+
+export function listen(store: Store): void {
+  window.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      escape(store);
+      return;
+    }
+    if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Enter" && isOnButton(event.target)) return;
+    if (event.key === "?") open(store, "isHelpOpen");
+    else if (event.key === "/" && store.trace) open(store, "isSearchOpen");
+    else if (event.key === "g" && store.trace) open(store, "isGoOpen");
+    else if (store.trace && !store.isHelpOpen && KEYS[event.key]) KEYS[event.key]?.(store);
+    else return;
+    event.preventDefault();
+  });
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// The page: findings on the left, lanes on the right, details at the bottom.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Details } from "../panels/details";
+import { Findings } from "../panels/findings";
+import { GoTo, Help, Search } from "../panels/overlays";
+import { Start } from "../panels/start";
+import { Top } from "../panels/top";
+import { listen } from "./keyboard";
+import { Lanes, Overview } from "./lanes";
+import { Store } from "./store";
+
+// Filled in by build.mjs.
+declare const WORKER_SOURCE: string;
+const WASM_ID = "kymo-wasm";
+const TRACE_ID = "kymo-trace";
+
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const native = (
+    Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }
+  ).fromBase64;
+  if (native) return native.call(Uint8Array, text);
+  const bytes = atob(text);
+  const out = new Uint8Array(bytes.length);
+  for (let at = 0; at < bytes.length; at++) out[at] = bytes.charCodeAt(at);
+  return out;
+}
+
+async function unpackWasm(): Promise<ArrayBuffer> {
+  const packed = fromBase64(document.getElementById(WASM_ID)?.textContent?.trim() ?? "");
+  return new Response(
+    new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")),
+  ).arrayBuffer();
+}
+
+function App({ store }: { store: Store }) {
+  const [, again] = useState(0);
+  useEffect(() => store.subscribe(() => again((count) => count + 1)), []);
+  return (
+    <>
+      <Top store={store} />
+      {store.trace ? (
+        <>
+          <Overview store={store} />
+          <Findings store={store} />
+          <Lanes store={store} />
+          <Details store={store} />
+        </>
+      ) : (
+        <Start store={store} />
+      )}
+      {store.isHelpOpen && <Help store={store} />}
+      {store.isSearchOpen && <Search store={store} />}
+      {store.isGoOpen && <GoTo store={store} />}
+      {store.copied && (
+        <div class="toast" role="status">
+          {store.copied}
+        </div>
+      )}
+      <div class="unseen" aria-live="polite">
+        {store.said}
+      </div>
+    </>
+  );
+}
+
+function takeDrops(store: Store): void {
+  document.addEventListener("dragover", (event) => event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    const file = event.dataTransfer?.files[0];
+    if (file) void store.open(file, file.name);
+  });
+}
+
+const store = new Store(WORKER_SOURCE, unpackWasm);
+window.kymo = {
+  hit: () => null,
+  state: () => ({ phase: store.phase, sentence: store.sentence }),
+  ask: (question) => store.ask(question as never),
+};
+listen(store);
+takeDrops(store);
+render(<App store={store} />, document.body.appendChild(document.createElement("div")));
+const embedded = document.getElementById(TRACE_ID);
+if (embedded) {
+  const bytes = fromBase64(embedded.textContent?.trim() ?? "");
+  const name = embedded.dataset["name"] ?? "trace";
+  embedded.remove();
+  void store.open(new Blob([bytes]), name);
+}

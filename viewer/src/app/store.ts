@@ -1,0 +1,796 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// The state of the page and all that changes it. Panels read it and call its verbs; the canvas is
+// drawn from it once a frame.
+import { Engine } from "../engine/client";
+import { ranksOf, worstOf, type Selection } from "../model/choice";
+import { Layer, NONE, type Counts, type Strip, type ViewAnswer } from "../engine/protocol";
+import { key, type Hit, type Mark, type Scene } from "../draw/timeline";
+import { layRows, wantedOf, type Row } from "../layout/rows";
+import { shortName } from "../model/names";
+import { duration, moment, parseMoment, type Clock } from "../model/time";
+import type {
+  Finding,
+  Found,
+  PollFacts,
+  Report,
+  RunFacts,
+  SpanFacts,
+  TaskLife,
+  TraceInfo,
+  WhyAnswer,
+} from "../model/trace";
+import {
+  clampRange,
+  fromHash,
+  toHash,
+  type Colouring,
+  type Theme,
+  type ViewState,
+} from "../model/view";
+
+export type Phase = "empty" | "loading" | "ready" | "failed";
+
+declare global {
+  interface Window {
+    kymo: {
+      hit(x: number, y: number): Hit | null;
+      state(): Record<string, unknown>;
+      ask(question: unknown): Promise<unknown>;
+    };
+  }
+}
+
+const OVERVIEW_PIXELS = 1200;
+const UNDO_MAX = 100;
+const LIFE_EVENTS = 400;
+const WHEEL_STEP = 1.0015;
+
+export class Store {
+  phase: Phase = "empty";
+  sentence = "";
+  progress = { doing: "", done: 0, all: 0 };
+  fileName = "";
+  trace: TraceInfo | null = null;
+  report: Report | null = null;
+  view: ViewState;
+  rows: Row[] = [];
+  strips = new Map<string, Strip>();
+  counts = new Map<string, Counts>();
+  overview: Strip[] = [];
+  names = new Map<number, string>();
+  ranks = new Map<number, number>();
+  scroll = 0;
+  pixels = 1;
+  selection: Selection | null = null;
+  evidence: Mark[] = [];
+  culprit = -1;
+  range: { from: number; to: number } | null = null;
+  cursor: number | null = null;
+  hover: Hit | null = null;
+  life: TaskLife | null = null;
+  taskIndex = NONE;
+  found: Found[] = [];
+  isHelpOpen = false;
+  isSearchOpen = false;
+  isGoOpen = false;
+  said = "";
+  copied = "";
+  folded = new Set<string>();
+
+  private engine: Engine | null = null;
+  private wasm: ArrayBuffer | null = null;
+  private listeners = new Set<() => void>();
+  private undo: [number, number][] = [];
+  private frame = 0;
+  private hashTimer = 0;
+  private isPictureMarked = false;
+  private drawers = new Set<() => void>();
+
+  constructor(
+    private workerSource: string,
+    private unpackWasm: () => Promise<ArrayBuffer>,
+  ) {
+    const light = window.matchMedia("(prefers-color-scheme: light)").matches;
+    this.view = fromHash(location.hash, 1, light ? "light" : "dark");
+    this.setPhase("empty");
+    window.addEventListener("hashchange", () => this.takeHash());
+  }
+
+  /* ---- who watches ---- */
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  onDraw(drawer: () => void): () => void {
+    this.drawers.add(drawer);
+    return () => this.drawers.delete(drawer);
+  }
+
+  /** Panels anew, and the canvas. */
+  changed(): void {
+    for (const listener of this.listeners) listener();
+    this.redraw();
+  }
+
+  redraw(): void {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      for (const drawer of this.drawers) drawer();
+    });
+  }
+
+  private setPhase(phase: Phase): void {
+    this.phase = phase;
+    document.documentElement.dataset["state"] = phase;
+    document.documentElement.dataset["theme"] = this.view.theme;
+  }
+
+  /* ---- opening ---- */
+
+  async open(file: Blob, name: string): Promise<void> {
+    performance.mark("kymo-open");
+    this.engine?.close();
+    this.reset();
+    this.fileName = name;
+    this.progress = { doing: "Reading", done: 0, all: file.size };
+    this.setPhase("loading");
+    this.changed();
+    this.wasm ??= await this.unpackWasm();
+    this.engine = new Engine(this.workerSource, this.wasm, file, name, {
+      progress: (doing, done, all) => {
+        this.progress = { doing, done, all };
+        this.changed();
+      },
+      opened: (lanes) => this.opened(JSON.parse(lanes) as TraceInfo),
+      failed: (sentence) => this.fail(sentence),
+      view: (answer) => this.takeView(answer),
+    });
+  }
+
+  private reset(): void {
+    this.trace = null;
+    this.report = null;
+    this.rows = [];
+    this.strips.clear();
+    this.counts.clear();
+    this.overview = [];
+    this.selection = null;
+    this.life = null;
+    this.taskIndex = NONE;
+    this.evidence = [];
+    this.culprit = -1;
+    this.range = null;
+    this.scroll = 0;
+    this.undo = [];
+    this.isPictureMarked = false;
+    this.sentence = "";
+  }
+
+  cancel(): void {
+    this.engine?.close();
+    this.engine = null;
+    this.reset();
+    this.setPhase("empty");
+    this.changed();
+  }
+
+  fail(sentence: string): void {
+    this.engine?.close();
+    this.engine = null;
+    this.sentence = sentence;
+    this.setPhase("failed");
+    this.changed();
+  }
+
+  private opened(trace: TraceInfo): void {
+    this.trace = trace;
+    this.names = new Map(trace.names.map((one) => [one.name, one.text]));
+    const wanted = this.view;
+    this.view = fromHash(location.hash, trace.duration_ns, wanted.theme);
+    this.lay();
+    this.askView();
+    void this.askOverview();
+    void this.findings();
+  }
+
+  private async findings(): Promise<void> {
+    const report = await this.engine?.ask<Report>({ op: "findings" });
+    if (!report) return;
+    this.report = report;
+    this.ranks = ranksOf(this.names, report);
+    this.setPhase("ready");
+    performance.mark("kymo-ready");
+    this.changed();
+    if (this.view.task >= 0) await this.showTaskOf(this.view.task);
+    if (this.view.finding) {
+      const at = report.findings.findIndex((one) => one.key === this.view.finding);
+      if (at >= 0) this.mark(at);
+    }
+    if (this.view.selected) await this.selectById(this.view.selected);
+  }
+
+  /* ---- the view ---- */
+
+  get clock(): Clock {
+    return {
+      isUtc: this.view.isUtc,
+      startUnixNs: BigInt(this.trace?.start_unix_ns || "0"),
+    };
+  }
+
+  get durationNs(): number {
+    return this.trace?.duration_ns ?? 1;
+  }
+
+  lay(): void {
+    if (!this.trace) return;
+    const name = this.taskIndex === NONE ? "" : `task ${this.view.task}`;
+    this.rows = layRows(this.trace, name, this.folded);
+  }
+
+  fold(group: string): void {
+    if (!this.folded.delete(group)) this.folded.add(group);
+    this.lay();
+    this.askView();
+    this.changed();
+  }
+
+  setPixels(pixels: number): void {
+    if (pixels === this.pixels) return;
+    this.pixels = pixels;
+    this.askView();
+  }
+
+  private askView(): void {
+    if (!this.engine || !this.trace) return;
+    this.engine.askView({
+      from: this.view.from,
+      to: this.view.to,
+      pixels: this.pixels,
+      wanted: wantedOf(this.rows),
+    });
+    this.redraw();
+  }
+
+  private async askOverview(): Promise<void> {
+    const lanes = this.trace?.lanes ?? [];
+    const wanted = lanes.flatMap((lane, index) =>
+      lane.kind === "worker" && lane.rows ? [{ lane: index, layer: Layer.main }] : [],
+    );
+    const answer = await this.engine?.strips({
+      from: 0,
+      to: Math.max(1, this.durationNs),
+      pixels: OVERVIEW_PIXELS,
+      wanted: wanted.slice(0, 256),
+    });
+    this.overview = answer?.strips ?? [];
+    this.changed();
+  }
+
+  private takeView(answer: ViewAnswer): void {
+    for (const strip of answer.strips) this.strips.set(key(strip.lane, strip.layer), strip);
+    for (const counts of answer.counts) this.counts.set(key(counts.lane, counts.layer), counts);
+    this.redraw();
+    if (!this.isPictureMarked && this.trace) {
+      this.isPictureMarked = true;
+      this.changed();
+      requestAnimationFrame(() =>
+        requestAnimationFrame(() => performance.mark("kymo-first-picture")),
+      );
+    }
+  }
+
+  /** Both ends in ns; the range before can be had back with z. */
+  setRange(from: number, to: number, canUndo = true): void {
+    const [begin, end] = clampRange(from, to, this.durationNs, this.pixels);
+    if (begin === this.view.from && end === this.view.to) return;
+    if (canUndo) {
+      this.undo.push([this.view.from, this.view.to]);
+      if (this.undo.length > UNDO_MAX) this.undo.shift();
+    }
+    this.view.from = begin;
+    this.view.to = end;
+    this.askView();
+    this.saveHash();
+    for (const listener of this.listeners) listener();
+  }
+
+  undoRange(): void {
+    const before = this.undo.pop();
+    if (before) this.setRange(before[0], before[1], false);
+  }
+
+  zoom(factor: number, at: number | null, canUndo = false): void {
+    const middle = at ?? (this.view.from + this.view.to) / 2;
+    this.setRange(
+      middle - (middle - this.view.from) * factor,
+      middle + (this.view.to - middle) * factor,
+      canUndo,
+    );
+  }
+
+  wheel(delta: number, at: number): void {
+    this.zoom(WHEEL_STEP ** delta, at);
+  }
+
+  pan(share: number): void {
+    const span = this.view.to - this.view.from;
+    const from = Math.min(
+      Math.max(0, this.view.from + span * share),
+      Math.max(0, this.durationNs - span),
+    );
+    this.setRange(from, from + span, false);
+  }
+
+  fit(): void {
+    this.setRange(0, this.durationNs);
+  }
+
+  /** A range with room on both sides. */
+  show(from: number, to: number): void {
+    const room = Math.max((to - from) * 1.5, 20000);
+    this.setRange(from - room, to + room);
+  }
+
+  goTo(text: string): boolean {
+    const at = parseMoment(text, this.clock);
+    if (at === null || at < 0 || at > this.durationNs) return false;
+    const span = Math.min(this.view.to - this.view.from, this.durationNs / 20);
+    this.setRange(at - span / 2, at + span / 2);
+    this.cursor = at;
+    this.changed();
+    return true;
+  }
+
+  setColouring(colouring: Colouring): void {
+    this.view.colouring = colouring;
+    this.saveHash();
+    this.changed();
+  }
+
+  nextColouring(): void {
+    const all: Colouring[] = ["duration", "place", "finding"];
+    this.setColouring(all[(all.indexOf(this.view.colouring) + 1) % all.length] ?? "duration");
+  }
+
+  setTheme(theme: Theme): void {
+    this.view.theme = theme;
+    document.documentElement.dataset["theme"] = theme;
+    this.saveHash();
+    this.changed();
+  }
+
+  setUtc(isUtc: boolean): void {
+    this.view.isUtc = isUtc && this.clock.startUnixNs !== 0n;
+    this.saveHash();
+    this.changed();
+  }
+
+  /* ---- the URL ---- */
+
+  hash(): string {
+    return toHash(this.view, this.durationNs);
+  }
+
+  private saveHash(): void {
+    clearTimeout(this.hashTimer);
+    this.hashTimer = window.setTimeout(() => {
+      const hash = this.hash();
+      history.replaceState(null, "", hash ? `#${hash}` : location.href.replace(/#.*/, ""));
+    }, 200);
+  }
+
+  private takeHash(): void {
+    if (!this.trace || location.hash.replace(/^#/, "") === this.hash()) return;
+    const wanted = fromHash(location.hash, this.durationNs, this.view.theme);
+    this.view = { ...wanted, from: this.view.from, to: this.view.to };
+    document.documentElement.dataset["theme"] = wanted.theme;
+    this.setRange(wanted.from, wanted.to);
+    void this.showTaskOf(wanted.task);
+    if (wanted.selected) void this.selectById(wanted.selected);
+    this.changed();
+  }
+
+  async copyLink(): Promise<void> {
+    const hash = this.hash();
+    const link = `${location.href.replace(/#.*/, "")}${hash ? `#${hash}` : ""}`;
+    try {
+      await navigator.clipboard.writeText(link);
+      this.copied = "The link is copied.";
+    } catch {
+      this.copied = link;
+    }
+    history.replaceState(null, "", hash ? `#${hash}` : location.href.replace(/#.*/, ""));
+    this.changed();
+    window.setTimeout(() => {
+      this.copied = "";
+      this.changed();
+    }, 4000);
+  }
+
+  /* ---- selecting ---- */
+
+  async select(hit: Pick<Hit, "kind" | "lane" | "layer" | "row">): Promise<void> {
+    if (!this.engine || !this.trace) return;
+    const selection: Selection = {
+      ...hit,
+      poll: null,
+      span: null,
+      run: null,
+      why: null,
+      isWhyAsked: false,
+    };
+    this.selection = selection;
+    const facts = await this.engine.ask<unknown>({
+      op: "facts",
+      lane: hit.lane,
+      layer: hit.layer,
+      row: hit.row,
+    });
+    if (this.selection !== selection) return;
+    if (!facts) {
+      this.selection = null;
+    } else if (hit.kind === "poll") {
+      await this.take(selection, facts as PollFacts);
+      return;
+    } else if (hit.kind === "span") {
+      selection.span = facts as SpanFacts;
+      this.say(`span ${selection.span.name ?? ""}, ${duration(selection.span.duration_ns)}`);
+    } else {
+      selection.run = facts as RunFacts;
+      this.say(`blocking run ${selection.run.name ?? ""}, ${duration(selection.run.duration_ns)}`);
+    }
+    this.view.selected = (selection.span ?? selection.run)?.id ?? "";
+    this.saveHash();
+    this.changed();
+  }
+
+  private async take(selection: Selection, poll: PollFacts): Promise<void> {
+    selection.kind = "poll";
+    selection.poll = poll;
+    selection.lane = poll.lane;
+    selection.row = poll.row;
+    selection.layer = Layer.main;
+    this.view.selected = `poll:${poll.worker}:${poll.start_ns}`;
+    this.saveHash();
+    this.say(
+      `poll of ${shortName(poll.name)}, task ${poll.task.id}, ${duration(poll.duration_ns)} ` +
+        `at ${moment(poll.start_ns, this.clock, 1000)}`,
+    );
+    this.changed();
+    if (poll.delay_ns === null) return;
+    selection.isWhyAsked = true;
+    const why = await this.engine?.ask<WhyAnswer>({
+      op: "why",
+      lane: poll.lane,
+      row: poll.row,
+    });
+    selection.isWhyAsked = false;
+    selection.why = why ?? null;
+    if (this.selection === selection) this.changed();
+  }
+
+  /** By task and time; task -1: any. */
+  async selectPollAt(task: number, time: number): Promise<PollFacts | null> {
+    const poll = await this.engine?.ask<PollFacts>({ op: "find", task, time });
+    if (!poll) return null;
+    const selection: Selection = {
+      kind: "poll",
+      lane: poll.lane,
+      layer: Layer.main,
+      row: poll.row,
+      poll: null,
+      span: null,
+      run: null,
+      why: null,
+      isWhyAsked: false,
+    };
+    this.selection = selection;
+    void this.take(selection, poll);
+    return poll;
+  }
+
+  private async selectById(id: string): Promise<void> {
+    const [kind, , time] = id.split(":");
+    if (kind === "poll" && time) await this.selectPollAt(-1, Number(time));
+  }
+
+  clearSelection(): void {
+    this.selection = null;
+    this.range = null;
+    this.cursor = null;
+    this.view.selected = "";
+    this.saveHash();
+    this.changed();
+  }
+
+  /** The poll before or after it, on its worker or of its task. */
+  async step(by: 1 | -1, ofTask: boolean): Promise<void> {
+    const selection = this.selection;
+    if (!selection?.poll) {
+      await this.selectWorstInView();
+      return;
+    }
+    if (!ofTask) {
+      await this.select({
+        kind: "poll",
+        lane: selection.lane,
+        layer: Layer.main,
+        row: selection.row + by,
+      });
+    } else {
+      await this.showTask(selection.poll.task.index, selection.poll.task.id);
+      const strip = await this.taskNeighbour(selection.poll.start_ns, by);
+      if (strip) await this.select(strip);
+    }
+    const poll = this.selection?.poll;
+    if (
+      poll &&
+      (poll.start_ns + poll.duration_ns < this.view.from || poll.start_ns > this.view.to)
+    ) {
+      const span = this.view.to - this.view.from;
+      this.setRange(poll.start_ns - span / 2, poll.start_ns + span / 2);
+    }
+  }
+
+  private async taskNeighbour(
+    start: number,
+    by: 1 | -1,
+  ): Promise<Pick<Hit, "kind" | "lane" | "layer" | "row"> | null> {
+    const lane = (this.trace?.lanes.length ?? 1) - 1;
+    const rows = this.trace?.lanes[lane]?.rows ?? 0;
+    let low = 0;
+    let high = rows;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const poll = await this.engine?.ask<PollFacts>({
+        op: "facts",
+        lane,
+        layer: Layer.main,
+        row: middle,
+      });
+      if (!poll) return null;
+      if (poll.start_ns < start) low = middle + 1;
+      else high = middle;
+    }
+    const row = low + by;
+    return row >= 0 && row < rows ? { kind: "poll", lane, layer: Layer.main, row } : null;
+  }
+
+  async selectWorstInView(): Promise<void> {
+    const best = worstOf(this.rows, this.strips);
+    if (best) await this.select(best);
+  }
+
+  showSelection(): void {
+    const one = this.selection?.poll ?? this.selection?.span ?? this.selection?.run;
+    if (!one) this.fit();
+    else {
+      const from = this.selection?.poll?.ready_ns ?? one.start_ns;
+      const to = one.start_ns + one.duration_ns;
+      const room = Math.max((to - from) * 1.5, 20000);
+      const [begin, end] = clampRange(from - room, to + room, this.durationNs, this.pixels);
+      if (begin === this.view.from && end === this.view.to) this.fit();
+      else this.setRange(begin, end);
+    }
+  }
+
+  /* ---- findings ---- */
+
+  get findingIndex(): number {
+    return this.report?.findings.findIndex((one) => one.key === this.view.finding) ?? -1;
+  }
+
+  private mark(at: number): Finding | null {
+    const finding = this.report?.findings[at];
+    if (!finding) return null;
+    this.view.finding = finding.key;
+    const byText = new Map([...this.names].map(([index, text]) => [text, index]));
+    this.culprit = finding.culprit.task !== null ? (byText.get(finding.culprit.task) ?? -1) : -1;
+    const lanes = this.trace?.lanes ?? [];
+    this.evidence = finding.evidence.map((one) => ({
+      from: one.from_ns,
+      to: one.to_ns,
+      lane: lanes.findIndex(
+        (lane) => lane.kind === "worker" && lane.tid === one.thread && one.thread !== null,
+      ),
+    }));
+    return finding;
+  }
+
+  /** Marked, zoomed to, its first evidence selected. */
+  async chooseFinding(at: number): Promise<void> {
+    const finding = this.mark(at);
+    if (!finding) return;
+    this.saveHash();
+    this.changed();
+    this.say(finding.statement);
+    const first = finding.evidence[0];
+    if (!first) return;
+    await this.showEvidence(at, 0);
+  }
+
+  async showEvidence(at: number, which: number): Promise<void> {
+    const finding = this.mark(at);
+    const one = finding?.evidence[which];
+    if (!one) return;
+    const poll = await this.selectPollAt(one.task ?? -1, one.from_ns);
+    const from = one.from_ns;
+    const to = Math.max(
+      one.to_ns,
+      one.from_ns + (poll && one.kind === "poll" ? poll.duration_ns : 0),
+    );
+    if (poll && one.kind === "poll")
+      this.evidence = this.evidence.map((mark, index) =>
+        index === which ? { ...mark, lane: poll.lane } : mark,
+      );
+    this.show(from, to);
+    this.reveal(poll?.lane ?? -1);
+    this.changed();
+  }
+
+  async stepFinding(by: 1 | -1): Promise<void> {
+    const all = this.report?.findings.length ?? 0;
+    if (all)
+      await this.chooseFinding(
+        (this.findingIndex + by + all + (this.findingIndex < 0 && by < 0 ? 1 : 0)) % all,
+      );
+  }
+
+  private reveal(lane: number): void {
+    const row = this.rows.find((one) => one.lane === lane && one.kind === "worker");
+    if (row && (row.top < this.scroll || row.top + row.height > this.scroll + 200))
+      this.scroll = Math.max(0, row.top - 60);
+  }
+
+  /* ---- tasks ---- */
+
+  async showTask(index: number, id: number): Promise<void> {
+    if (!this.engine || !this.trace || this.taskIndex === index) return;
+    this.view.task = id;
+    this.taskIndex = index;
+    const chosen = await this.engine.ask<{ polls: number }>({
+      op: "chooseTask",
+      task: index,
+    });
+    const lane = this.trace.lanes[this.trace.lanes.length - 1];
+    const facts = await this.engine.ask<TaskLife>({
+      op: "task",
+      task: index,
+      from: this.view.from,
+      to: this.view.to,
+      limit: LIFE_EVENTS,
+    });
+    this.life = facts;
+    if (lane) lane.rows = chosen?.polls ?? 0;
+    this.lay();
+    this.scroll = 0;
+    this.askView();
+    this.saveHash();
+    this.changed();
+  }
+
+  private async showTaskOf(id: number): Promise<void> {
+    if (id < 0) return;
+    const found = await this.engine?.ask<Found[]>({ op: "search", text: String(id) });
+    const task = found?.find((one) => one.kind === "task");
+    if (task?.kind === "task") await this.showTask(task.task, task.id);
+  }
+
+  async loadLife(): Promise<void> {
+    if (this.taskIndex === NONE) return;
+    this.life =
+      (await this.engine?.ask<TaskLife>({
+        op: "task",
+        task: this.taskIndex,
+        from: this.view.from,
+        to: this.view.to,
+        limit: LIFE_EVENTS,
+      })) ?? null;
+    this.changed();
+  }
+
+  hideTask(): void {
+    this.taskIndex = NONE;
+    this.view.task = -1;
+    this.life = null;
+    this.lay();
+    this.askView();
+    this.saveHash();
+    this.changed();
+  }
+
+  /* ---- search ---- */
+
+  async search(text: string): Promise<void> {
+    this.found = text.trim()
+      ? ((await this.engine?.ask<Found[]>({ op: "search", text: text.trim() })) ?? [])
+      : [];
+    this.changed();
+  }
+
+  async goToFound(one: Found): Promise<void> {
+    this.isSearchOpen = false;
+    if (one.kind === "task" || one.kind === "kind") {
+      const id = one.kind === "task" ? one.id : -1;
+      await this.showTask(one.task, id);
+      const lane = (this.trace?.lanes.length ?? 1) - 1;
+      await this.select({ kind: "poll", lane, layer: Layer.main, row: 0 });
+      const poll = this.selection?.poll;
+      if (poll) {
+        this.view.task = poll.task.id;
+        this.lay();
+        this.fit();
+      }
+    } else if (one.kind === "function") {
+      const poll = await this.selectPollAt(one.task_id ?? -1, one.poll_start_ns);
+      if (poll) this.show(poll.start_ns, poll.start_ns + poll.duration_ns);
+    } else {
+      const row = this.rows.find((each) => each.lane === one.lane);
+      if (row) this.scroll = Math.max(0, row.top - 60);
+    }
+    this.changed();
+  }
+
+  say(text: string): void {
+    this.said = text;
+  }
+
+  /* ---- for the canvas, for tests ---- */
+
+  scene(): Scene | null {
+    if (!this.trace) return null;
+    const one = this.selection?.poll ?? this.selection?.span ?? this.selection?.run ?? null;
+    return {
+      rows: this.rows,
+      from: this.view.from,
+      to: this.view.to,
+      scroll: this.scroll,
+      strips: this.strips,
+      counts: this.counts,
+      losses: this.trace.losses,
+      readings: this.trace.readings,
+      names: this.names,
+      ranks: this.ranks,
+      culprit: this.culprit,
+      evidence: this.evidence,
+      task: this.taskIndex,
+      selected:
+        one && this.selection
+          ? {
+              lane: this.selection.lane,
+              start: one.start_ns,
+              length: one.duration_ns,
+              ready: this.selection.poll?.ready_ns ?? null,
+            }
+          : null,
+      range: this.range,
+      cursor: this.cursor,
+      colouring: this.view.colouring,
+      theme: this.view.theme,
+      clock: this.clock,
+    };
+  }
+
+  /** Every strip is of this very view. */
+  get isExact(): boolean {
+    if (!this.engine?.isDrawn) return false;
+    return wantedOf(this.rows).every((one) => {
+      const data =
+        this.strips.get(key(one.lane, one.layer)) ?? this.counts.get(key(one.lane, one.layer));
+      return (
+        data !== undefined &&
+        data.from === this.view.from &&
+        data.to === this.view.to &&
+        data.pixels === this.pixels
+      );
+    });
+  }
+
+  ask(question: Parameters<Engine["ask"]>[0]): Promise<unknown> {
+    return this.engine?.ask(question) ?? Promise.resolve(null);
+  }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// What the page and its worker say to each other. Times are nanoseconds from the beginning of the
+// trace, as in docs/findings.schema.json.
+
+export const NONE = 0xffffffff;
+
+// As enum ky_lane_layer of src/lanes/lanes.h.
+export const Layer = { main: 0, delay: 1, park: 2, runDelay: 3, offCpu: 4 } as const;
+// What is drawn beside layers of lanes.
+export const SAMPLES = 100;
+export const ALIVE = 101;
+export const READY = 102;
+
+export interface Range {
+  from: number;
+  to: number;
+}
+
+export interface Wanted {
+  lane: number;
+  layer: number;
+}
+
+/** One layer in pixels; element i is what pixel i shows. */
+export interface Strip extends Wanted, Range {
+  pixels: number;
+  start: Float64Array;
+  length: Float64Array;
+  row: Uint32Array;
+  name: Uint32Array;
+  task: Uint32Array;
+  flags: Uint8Array;
+  share: Uint8Array;
+}
+
+/** Numbers by pixel: CPU samples; tasks in thousandths. */
+export interface Counts extends Wanted, Range {
+  pixels: number;
+  values: Uint32Array;
+}
+
+export interface ViewAnswer extends Range {
+  pixels: number;
+  strips: Strip[];
+  counts: Counts[];
+}
+
+export type Question =
+  | { op: "view"; from: number; to: number; pixels: number; wanted: Wanted[] }
+  | { op: "findings" }
+  | { op: "facts"; lane: number; layer: number; row: number }
+  | { op: "why"; lane: number; row: number }
+  | { op: "find"; task: number; time: number }
+  | { op: "task"; task: number; from: number; to: number; limit: number }
+  | { op: "chooseTask"; task: number }
+  | { op: "search"; text: string };
+
+export type ToWorker =
+  | { kind: "open"; wasm: ArrayBuffer; file: Blob; name: string }
+  | { kind: "ask"; id: number; question: Question };
+
+export type FromWorker =
+  | { kind: "progress"; doing: string; done: number; all: number }
+  | { kind: "opened"; lanes: string; memory: number }
+  | { kind: "failed"; sentence: string }
+  | { kind: "answer"; id: number; json: string }
+  | { kind: "view"; id: number; answer: ViewAnswer }
+  | { kind: "refused"; id: number; code: number };

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// The worker: the engine in WebAssembly, and the file in windows of at most 1 MiB.
+import {
+  ALIVE,
+  READY,
+  SAMPLES,
+  type Counts,
+  type FromWorker,
+  type Question,
+  type Strip,
+  type ToWorker,
+  type Wanted,
+} from "./protocol";
+
+interface Exports {
+  memory: WebAssembly.Memory;
+  kymo_text(): number;
+  kymo_result(): number;
+  kymo_result_bytes(): number;
+  kymo_open(bytes: number, nameBytes: number): number;
+  kymo_lanes(): number;
+  kymo_findings(): number;
+  kymo_facts(lane: number, layer: number, row: number): number;
+  kymo_why(lane: number, row: number): number;
+  kymo_find_poll(task: number, time: number): number;
+  kymo_task(task: number, from: number, to: number, limit: number): number;
+  kymo_choose_task(task: number): number;
+  kymo_search(bytes: number): number;
+  kymo_strip(lane: number, layer: number, from: number, to: number, pixels: number): number;
+  kymo_sample_counts(lane: number, from: number, to: number, pixels: number): number;
+  kymo_series(kind: number, from: number, to: number, pixels: number): number;
+}
+
+// What TypeScript's library for pages lacks of workers.
+declare class FileReaderSync {
+  readAsArrayBuffer(blob: Blob): ArrayBuffer;
+}
+const scope = self as unknown as {
+  postMessage(message: FromWorker, transfer?: Transferable[]): void;
+  onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
+};
+
+const WINDOW_BYTES = 1 << 20;
+const PROGRESS_BYTES = 4 << 20;
+const TEXT_BYTES = 65536;
+
+let engine: Exports;
+
+class Windows {
+  private reader = new FileReaderSync();
+  private window = new Uint8Array(0);
+  private at = 0;
+  private said = -PROGRESS_BYTES;
+
+  constructor(private file: Blob) {}
+
+  read(offset: number, out: number, capacity: number): number {
+    if (offset < this.at || offset >= this.at + this.window.length) {
+      try {
+        const end = Math.min(offset + WINDOW_BYTES, this.file.size);
+        this.window = new Uint8Array(this.reader.readAsArrayBuffer(this.file.slice(offset, end)));
+      } catch {
+        return -5;
+      }
+      this.at = offset;
+      if (Math.abs(offset - this.said) >= PROGRESS_BYTES) {
+        this.said = offset;
+        say({
+          kind: "progress",
+          doing: "Reading",
+          done: offset,
+          all: this.file.size,
+        });
+      }
+    }
+    const from = offset - this.at;
+    const part = this.window.subarray(from, from + capacity);
+    new Uint8Array(engine.memory.buffer, out >>> 0, part.length).set(part);
+    return part.length;
+  }
+}
+
+function say(message: FromWorker, transfer?: Transferable[]): void {
+  scope.postMessage(message, transfer ?? []);
+}
+
+function putText(text: string): number {
+  const bytes = new TextEncoder().encode(text).subarray(0, TEXT_BYTES);
+  new Uint8Array(engine.memory.buffer, engine.kymo_text() >>> 0, bytes.length).set(bytes);
+  return bytes.length;
+}
+
+function result(): string {
+  return new TextDecoder().decode(
+    new Uint8Array(engine.memory.buffer, engine.kymo_result() >>> 0, engine.kymo_result_bytes()),
+  );
+}
+
+// The browser's own inflate; what it makes lies with the browser, not in this worker's memory.
+async function unzip(file: Blob): Promise<Blob> {
+  let done = 0;
+  let said = 0;
+  const counted = file.stream().pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        done += chunk.length;
+        if (done - said >= WINDOW_BYTES) {
+          said = done;
+          say({
+            kind: "progress",
+            doing: "Unpacking",
+            done,
+            all: file.size,
+          });
+        }
+        controller.enqueue(chunk);
+      },
+    }),
+  );
+  const inflated = counted.pipeThrough(
+    new DecompressionStream("gzip") as unknown as TransformStream<Uint8Array, Uint8Array>,
+  );
+  const parts: BlobPart[] = [];
+  const reader = inflated.getReader();
+  try {
+    for (;;) {
+      const { value, done: isDone } = await reader.read();
+      if (isDone) break;
+      parts.push(value as BlobPart);
+    }
+  } catch {
+    // A torn member: what came before its end is the trace, and the engine names the tear.
+  }
+  return new Blob(parts);
+}
+
+async function isGzip(file: Blob): Promise<boolean> {
+  const bytes = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  return bytes[0] === 0x1f && bytes[1] === 0x8b;
+}
+
+function sentenceOf(code: number, name: string): string {
+  const text = result();
+  if (text) return text.endsWith(".") ? text : `${text}.`;
+  if (code === -12) return `${name} needs more memory than a page has; open it with kymo report.`;
+  if (code === -5) return `The browser cannot read ${name} any more.`;
+  return `${name} cannot be opened (error ${code}).`;
+}
+
+async function open(wasm: ArrayBuffer, given: Blob, name: string): Promise<void> {
+  let windows: Windows | null = null;
+  const compiling = WebAssembly.instantiate(wasm, {
+    host: {
+      read: (offset: number, out: number, capacity: number) =>
+        windows ? windows.read(offset, out, capacity) : -5,
+    },
+  });
+  if (given.size === 0) {
+    say({ kind: "failed", sentence: `${name} is empty.` });
+    return;
+  }
+  const file = (await isGzip(given)) ? await unzip(given) : given;
+  engine = (await compiling).instance.exports as unknown as Exports;
+  windows = new Windows(file);
+  const code = engine.kymo_open(file.size, putText(name));
+  windows = null;
+  if (code < 0) {
+    say({ kind: "failed", sentence: sentenceOf(code, name) });
+    return;
+  }
+  if (engine.kymo_lanes() < 0) {
+    say({ kind: "failed", sentence: sentenceOf(-12, name) });
+    return;
+  }
+  say({ kind: "opened", lanes: result(), memory: engine.memory.buffer.byteLength });
+}
+
+function strip(wanted: Wanted, from: number, to: number, pixels: number): Strip | null {
+  const at = engine.kymo_strip(wanted.lane, wanted.layer, from, to, pixels) >>> 0;
+  if (!at) return null;
+  const buffer = engine.memory.buffer.slice(at, at + pixels * 30);
+  return {
+    ...wanted,
+    from,
+    to,
+    pixels,
+    start: new Float64Array(buffer, 0, pixels),
+    length: new Float64Array(buffer, 8 * pixels, pixels),
+    row: new Uint32Array(buffer, 16 * pixels, pixels),
+    name: new Uint32Array(buffer, 20 * pixels, pixels),
+    task: new Uint32Array(buffer, 24 * pixels, pixels),
+    flags: new Uint8Array(buffer, 28 * pixels, pixels),
+    share: new Uint8Array(buffer, 29 * pixels, pixels),
+  };
+}
+
+function counts(wanted: Wanted, from: number, to: number, pixels: number): Counts | null {
+  const at =
+    (wanted.layer === SAMPLES
+      ? engine.kymo_sample_counts(wanted.lane, from, to, pixels)
+      : engine.kymo_series(wanted.layer === ALIVE ? 0 : 1, from, to, pixels)) >>> 0;
+  if (!at) return null;
+  return {
+    ...wanted,
+    from,
+    to,
+    pixels,
+    values: new Uint32Array(engine.memory.buffer.slice(at, at + 4 * pixels)),
+  };
+}
+
+function view(id: number, question: Question & { op: "view" }): void {
+  const { from, to, pixels } = question;
+  const strips: Strip[] = [];
+  const numbers: Counts[] = [];
+  for (const wanted of question.wanted) {
+    if (wanted.layer === SAMPLES || wanted.layer === ALIVE || wanted.layer === READY) {
+      const one = counts(wanted, from, to, pixels);
+      if (one) numbers.push(one);
+    } else {
+      const one = strip(wanted, from, to, pixels);
+      if (one) strips.push(one);
+    }
+  }
+  say({ kind: "view", id, answer: { from, to, pixels, strips, counts: numbers } }, [
+    ...strips.map((one) => one.start.buffer),
+    ...numbers.map((one) => one.values.buffer),
+  ]);
+}
+
+function ask(question: Exclude<Question, { op: "view" }>): number {
+  switch (question.op) {
+    case "findings":
+      return engine.kymo_findings();
+    case "facts":
+      return engine.kymo_facts(question.lane, question.layer, question.row);
+    case "why":
+      return engine.kymo_why(question.lane, question.row);
+    case "find":
+      return engine.kymo_find_poll(question.task, question.time);
+    case "task":
+      return engine.kymo_task(question.task, question.from, question.to, question.limit);
+    case "chooseTask":
+      return engine.kymo_choose_task(question.task);
+    case "search":
+      return engine.kymo_search(putText(question.text));
+  }
+}
+
+scope.onmessage = (event) => {
+  const message = event.data;
+  if (message.kind === "open") {
+    open(message.wasm, message.file, message.name).catch((error: unknown) => {
+      say({
+        kind: "failed",
+        sentence:
+          error instanceof RangeError
+            ? `${message.name} needs more memory than this browser gives a page.`
+            : `${message.name} cannot be opened: ${String(error)}.`,
+      });
+    });
+    return;
+  }
+  if (message.question.op === "view") {
+    view(message.id, message.question);
+    return;
+  }
+  const code = ask(message.question);
+  if (code < 0) say({ kind: "refused", id: message.id, code });
+  else say({ kind: "answer", id: message.id, json: result() });
+};

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// What can be chosen: the selection, the worst poll in view, the order of kinds of task.
+import { Layer, NONE, type Strip } from "../engine/protocol";
+import { key, type Hit } from "../draw/timeline";
+import type { Row } from "../layout/rows";
+import type { PollFacts, Report, RunFacts, SpanFacts, WhyAnswer } from "./trace";
+
+export interface Selection {
+  kind: "poll" | "span" | "run";
+  lane: number;
+  layer: number;
+  row: number;
+  poll: PollFacts | null;
+  span: SpanFacts | null;
+  run: RunFacts | null;
+  why: WhyAnswer | null;
+  isWhyAsked: boolean;
+}
+
+/** The longest poll that any pixel of the workers shows. */
+export function worstOf(rows: readonly Row[], strips: ReadonlyMap<string, Strip>): Hit | null {
+  let best: Hit | null = null;
+  for (const row of rows) {
+    const strip = row.kind === "worker" ? strips.get(key(row.lane, Layer.main)) : undefined;
+    if (!strip) continue;
+    for (let at = 0; at < strip.pixels; at++) {
+      const length = strip.length[at] ?? 0;
+      if (strip.row[at] === NONE || (best && length <= best.duration_ns)) continue;
+      best = {
+        kind: "poll",
+        lane: row.lane,
+        layer: Layer.main,
+        row: strip.row[at] ?? 0,
+        start_ns: strip.start[at] ?? 0,
+        duration_ns: length,
+        task: strip.task[at] ?? NONE,
+        name: "",
+      };
+    }
+  }
+  return best;
+}
+
+/** Kinds of task by the time of their polls, for colours: most first. */
+export function ranksOf(names: ReadonlyMap<number, string>, report: Report): Map<number, number> {
+  const byText = new Map([...names].map(([index, text]) => [text, index]));
+  const ranks = new Map<number, number>();
+  for (const one of report.tables.tasks ?? []) {
+    const index = byText.get(one.name ?? "");
+    if (index !== undefined && !ranks.has(index)) ranks.set(index, ranks.size);
+  }
+  for (const index of names.keys()) if (!ranks.has(index)) ranks.set(index, ranks.size);
+  return ranks;
+}

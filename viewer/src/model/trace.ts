@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// The JSON that the engine writes: src/lanes/*_json.c, poll_facts.c, docs/findings.schema.json.
+
+export interface LaneInfo {
+  kind: "worker" | "blocking" | "spans" | "task";
+  rows: number;
+  worker?: number;
+  runtime?: number | null;
+  runtime_name?: string | null;
+  index?: number | null;
+  tid?: number;
+  thread?: string | null;
+  is_worker?: boolean;
+  is_thread?: boolean;
+  is_shared?: boolean;
+  has_run_delay?: boolean;
+  parks?: number;
+  off_cpu?: number;
+  cpu_samples?: number;
+  name?: string | null;
+  total_ns?: number;
+}
+
+export interface Loss {
+  from_ns: number;
+  to_ns: number;
+  records: number;
+  tid: number;
+  cause: string;
+}
+
+export interface Reading {
+  time_ns: number;
+  cpu_ns: number | null;
+  rss: number | null;
+}
+
+export interface TraceInfo {
+  pid: string | null;
+  service: string | null;
+  duration_ns: number;
+  start_unix_ns: string;
+  events: number;
+  polls: number;
+  tasks: number;
+  raw_bytes: number;
+  spans: number;
+  has_processes: boolean;
+  lanes: LaneInfo[];
+  span_names_more: number;
+  names: { name: number; text: string }[];
+  loss_count: number;
+  lost_records: number;
+  losses: Loss[];
+  readings: Reading[];
+  notices: { text: string }[];
+  part_words: Record<string, string>;
+}
+
+export interface Evidence {
+  kind: string;
+  from_ns: number;
+  to_ns: number;
+  thread: number | null;
+  task: number | null;
+  event: string | null;
+  stack: number | null;
+}
+
+export interface Finding {
+  id: string;
+  key: string;
+  severity: "info" | "warning" | "critical";
+  score: number;
+  confidence: "proven" | "likely" | "possible";
+  statement: string;
+  culprit: {
+    kind: string;
+    task: string | null;
+    function: string | null;
+    site: string | null;
+    thread: string | null;
+    resource: string | null;
+  };
+  impact: {
+    victims: number;
+    delay_ns: number;
+    share: number;
+    worst_ns: number;
+    statement: string;
+  };
+  evidence: Evidence[];
+  missing: { capability: string; effect: string }[];
+  action: string;
+  doc: string;
+}
+
+export interface Report {
+  findings: Finding[];
+  tables: {
+    polls?: { count: number };
+    tasks?: { name: string | null }[];
+  };
+}
+
+export interface Frame {
+  name: string;
+  file?: string;
+  line?: number;
+  is_own: boolean;
+}
+
+export interface Sample {
+  kind: "cpu" | "off_cpu" | "switch" | "alloc";
+  time_ns: number;
+  value: number;
+  frames?: Frame[];
+}
+
+export interface TaskFacts {
+  index: number;
+  id: number;
+  name: string | null;
+  is_root: boolean;
+  is_spawn_seen: boolean;
+  first_ns: number;
+  end_ns?: number;
+  polls: number;
+  busy_ns: number;
+  poll_max_ns: number;
+  delay_ns: number;
+  wakes: number;
+  parent?: number;
+  parent_name?: string | null;
+}
+
+export interface PollFacts {
+  id: string;
+  lane: number;
+  row: number;
+  worker: number;
+  name: string | null;
+  start_ns: number;
+  duration_ns: number;
+  notes: string[];
+  task: TaskFacts;
+  delay_ns: number | null;
+  delay_unknown: string;
+  ready_ns?: number;
+  cost?: Record<string, number>;
+  parts: { part: string; words: string; ns: number }[];
+  samples: Sample[];
+  cpu_samples: number;
+  off_cpu_times: number;
+  allocations: number;
+}
+
+export interface SpanFacts {
+  id: string;
+  name: string | null;
+  start_ns: number;
+  duration_ns: number;
+  active_ns: number;
+  enters: number;
+  is_open: boolean;
+  task?: TaskFacts;
+  parent?: string | null;
+  fields: { key: string; value: string }[];
+}
+
+export interface RunFacts {
+  id: string;
+  name: string | null;
+  tid: number;
+  start_ns: number;
+  duration_ns: number;
+  wait_ns: number | null;
+  is_open: boolean;
+  task?: TaskFacts;
+  waiter?: number;
+  waiter_name?: string | null;
+}
+
+export interface DelayPart {
+  part: string;
+  ns: number;
+  worker: number | null;
+  poll?: { task: number; name: string | null; start_ns: number; duration_ns: number };
+}
+
+export interface WhyAnswer {
+  worst: {
+    task: number;
+    ready_ns: number;
+    delay_ns: number;
+    parts: Record<string, number>;
+    timeline: DelayPart[];
+    idle_peer_ns: number | null;
+  }[];
+}
+
+export interface LifeEvent {
+  time_ns: number;
+  kind: string;
+  duration_ns?: number | null;
+  delay_ns?: number | null;
+  worker?: number;
+  waker?: number | null;
+  waker_site?: string | null;
+  cause?: string;
+  function?: string | null;
+  file?: string;
+  line?: number;
+}
+
+export interface TaskLife {
+  task: number;
+  site: string | null;
+  event_count: number;
+  first_ns: number;
+  events: LifeEvent[];
+}
+
+export type Found =
+  | {
+      kind: "task";
+      task: number;
+      id: number;
+      text: string;
+      polls: number;
+      poll_max_ns: number;
+    }
+  | { kind: "kind"; name: number; text: string; task: number; poll_max_ns: number }
+  | { kind: "spans"; lane: number; text: string; count: number }
+  | {
+      kind: "function";
+      text: string;
+      file: string;
+      line: number;
+      samples: number;
+      poll_start_ns: number;
+      task_id: number | null;
+    };

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// The line at the top: which trace this is, and what can be done with it.
+import type { Store } from "../app/store";
+import { bytes, count, date, duration } from "../model/time";
+import type { Colouring } from "../model/view";
+
+const COLOURINGS: Record<Colouring, string> = {
+  duration: "duration",
+  place: "spawn place",
+  finding: "finding",
+};
+
+export function chooseFile(store: Store): void {
+  const input = document.createElement("input");
+  input.type = "file";
+  input.onchange = () => {
+    const file = input.files?.[0];
+    if (file) void store.open(file, file.name);
+  };
+  input.click();
+}
+
+export function Top({ store }: { store: Store }) {
+  const trace = store.trace;
+  return (
+    <header class="top">
+      <h1>kymo</h1>
+      <div
+        class="trace"
+        title={trace ? `${store.fileName}, ${bytes(trace.raw_bytes)} unpacked` : ""}
+      >
+        {trace && <b>{trace.service ?? store.fileName}</b>}
+        {trace && (
+          <span class="faint">
+            {trace.pid ? `pid ${trace.pid} · ` : ""}
+            {date(store.clock)}
+            {store.clock.startUnixNs !== 0n ? " · " : ""}
+            {duration(trace.duration_ns)} · {count(trace.events)} events · {count(trace.polls)}{" "}
+            polls · {count(trace.tasks)} tasks
+          </span>
+        )}
+        {trace && trace.lost_records > 0 && (
+          <span
+            class="lost"
+            title={trace.losses
+              .map((one) => `${count(one.records)}: ${one.cause}`)
+              .slice(0, 20)
+              .join("\n")}
+          >
+            {count(trace.lost_records)} records lost
+          </span>
+        )}
+        {trace && trace.notices.length > 0 && (
+          <span class="lost" title={trace.notices.map((one) => one.text).join("\n")}>
+            {trace.notices.length === 1 ? "one notice" : `${trace.notices.length} notices`}
+          </span>
+        )}
+        {trace?.has_processes && (
+          <span
+            class="lost"
+            title="Rows of several processes are shown as one; open one process at a time."
+          >
+            several processes
+          </span>
+        )}
+      </div>
+      {trace && (
+        <div class="tools">
+          <label>
+            colour{" "}
+            <select
+              value={store.view.colouring}
+              onChange={(event) => store.setColouring(event.currentTarget.value as Colouring)}
+            >
+              {Object.entries(COLOURINGS).map(([value, words]) => (
+                <option key={value} value={value}>
+                  {words}
+                </option>
+              ))}
+            </select>
+          </label>
+          <button
+            onClick={() => {
+              store.isSearchOpen = true;
+              store.changed();
+            }}
+          >
+            Search <kbd>/</kbd>
+          </button>
+          <button
+            onClick={() => {
+              store.isGoOpen = true;
+              store.changed();
+            }}
+          >
+            Go to <kbd>g</kbd>
+          </button>
+          <button onClick={() => store.fit()} title="show the whole trace">
+            Fit <kbd>0</kbd>
+          </button>
+          <button
+            onClick={() => store.setUtc(!store.view.isUtc)}
+            disabled={store.clock.startUnixNs === 0n}
+            title="times from the beginning, or of the wall clock"
+          >
+            {store.view.isUtc ? "UTC" : "relative"} <kbd>u</kbd>
+          </button>
+          <button onClick={() => void store.copyLink()} title="copies the address of this view">
+            Link <kbd>y</kbd>
+          </button>
+        </div>
+      )}
+      <div class="tools">
+        <button
+          onClick={() => store.setTheme(store.view.theme === "dark" ? "light" : "dark")}
+          aria-label={`change to the ${store.view.theme === "dark" ? "light" : "dark"} theme`}
+        >
+          {store.view.theme === "dark" ? "Light" : "Dark"}
+        </button>
+        <button onClick={() => chooseFile(store)}>Open file</button>
+        <button
+          onClick={() => {
+            store.isHelpOpen = true;
+            store.changed();
+          }}
+          aria-label="keys and help"
+        >
+          ?
+        </button>
+      </div>
+    </header>
+  );
+}
