@@ -518,11 +518,12 @@ def suites():
 
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
-    "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "viewer-smoke", "crash-seed", "tokio",
-                     "journey", "demo"),
+    "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "viewer-smoke",
+                     "crash-seed", "tokio", "journey", "demo"),
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
-        "wasm", "viewer-test", "interop", "journey", "demo", "guide", "allocs", "metrics", "off-cpu", "places",
+        "wasm", "viewer-test", "interop", "journey", "demo", "guide", "allocs", "metrics",
+        "off-cpu", "places",
         "stuck", "faults", "corpus", "model", "stacks", "diagonal", "reliability", "attach",
         "crash", "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
