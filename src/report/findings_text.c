@@ -93,8 +93,9 @@ static void put_finding(struct ky_buf *out, const struct ky_findings *findings, 
 	put_culprit(out, findings, one);
 	put_buf(out, "harm", &one->impact);
 	put_buf(out, "next", &one->action);
-	if (one->missing.capability)
-		put_wrapped(out, "note", one->missing.effect, strlen(one->missing.effect));
+	for (uint32_t i = 0; i < one->missing_count; i++)
+		put_wrapped(out, i ? "" : "note", one->missing[i].effect,
+			    strlen(one->missing[i].effect));
 	ky_out_text(out, "\n");
 }
 

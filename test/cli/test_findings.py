@@ -71,6 +71,28 @@ def lost(trace, from_ns, to_ns, count=7, cause=b"overwritten"):
                        ("to_ns", "VARINT", to_ns), ("cause", "STRING", cause))
 
 
+def queue(rss, limit=None, sends=1, polls=60):
+    """A task that sends into an unbounded channel wakes at the start, and that a timer wakes since;
+    with readings of memory, one a second, in kB."""
+    trace = SampleTrace().metadata(pid=1, service="svc", machine__architecture="x86_64")
+    trace.symbol(0x30, "tokio::sync::mpsc::unbounded::UnboundedSender<T>::send", 9)
+    trace.symbol(0x40, "app::place", 7)
+    for number in range(polls):
+        at = (100 * number + 1) * MS
+        stack = [0x30, 0x40] if number < sends else []
+        trace.event("WakeEventEvent", at, ("waker_task_id", "VARINT", 0),
+                    ("woken_task_id", "VARINT", 8), ("target_worker", "U8", 0),
+                    ("origin", "U8", 3), ("callchain", "STACK", stack), ("tid", "VARINT", 0))
+        trace.poll(at + 1000, at + 50_000, 8, "app::store")
+    for number, kb in enumerate(rss):
+        trace.event("PartialResourceUsageEvent", (1000 * number + 2) * MS,
+                    ("rss_bytes", "VARINT?", kb * 1000))
+        trace.event("CgroupUsageEvent", (1000 * number + 2) * MS, ("level", "U8", 0),
+                    ("memory_bytes", "VARINT?", kb * 1000),
+                    ("memory_limit_bytes", "VARINT?", limit))
+    return trace
+
+
 class Findings(Cli):
     def report(self, trace, *words):
         path = trace.save(self.dir / "trace.trc")
@@ -201,6 +223,103 @@ class Findings(Cli):
         (one,) = self.losses(trace)
         self.assertEqual(one["severity"], "info")
         self.assertIn("3 switch records of the kernel were lost", one["statement"])
+
+    def growth(self, *words, **options):
+        return [(one["severity"], one["confidence"]) for one in
+                self.report(queue(*words, **options))["findings"] if one["id"] == "queue_growth"]
+
+    def test_a_queue_is_a_warning_where_memory_grows_evenly_and_critical_near_its_limit(self):
+        even, limit = [1000, 1400, 1500, 1600, 1700, 1800], 1_000_000_000
+        self.assertEqual(self.growth(even), [("warning", "possible")])
+        self.assertEqual(self.growth(even, 10 * limit), [("warning", "possible")])
+        self.assertEqual(self.growth(even, limit // 100), [("critical", "possible")])
+        for uneven in (even[:4], [1000] * 6, [1000, 1400, 1401, 1600, 1700, 1800], even[::-1]):
+            self.assertEqual(self.growth(uneven, limit // 100), [("info", "possible")], uneven)
+
+    def test_a_consumer_that_sends_still_wake_is_no_queue_that_grows(self):
+        even = [1000, 1400, 1500, 1600, 1700, 1800]
+        self.assertEqual(self.growth(even, sends=60), [])
+        self.assertEqual(self.growth(even, sends=0), [])
+        self.assertEqual(self.growth(even, sends=50), [])
+
+    def of_recording(self, trace, name):
+        said = self.report(trace)
+        self.assertEqual(violations(said, SCHEMA), [])
+        found = [one for one in said["findings"] if one["id"] == name]
+        self.assertLessEqual({one["severity"] for one in found}, {"info"})
+        return found
+
+    def test_what_the_recording_was_set_up_without_is_one_finding_with_an_action_each(self):
+        for key, value, capability, action in (
+                ("sampling__cpu", "off", "CPU samples", "--sample 99"),
+                ("unwind__tables", "none: Permission denied", "unwind tables", "unwind-tables"),
+                ("unwind__tables", "3 modules, 9 rows, 2 without (Bad address)",
+                 "unwind tables of some modules", "unwind-tables"),
+                ("poll_cost__mark", "the kernel does not clear it", "rseq", "glibc"),
+                ("tokio__tables_by_shape", 3, "symbols of Tokio", "STRIP=false"),
+                ("kymo__gates_off", "waker_clone,alloc,places", "await points", "places=on"),
+                ("kymo__gates_off", "wake", "wakes", "wake=on"),
+                ("clock__jumps", 2, "steady clock", "doctor"),
+                ("resources__interval_ns", 0, "readings of resources", "resources=1s"),
+                ("resources__missing", "open files: Permission denied",
+                 "some readings of resources", "user"),
+                ("ring__anonymous", "true", "ring in shared memory", "tmpfs"),
+                ("flight__age_ns", 400 * MS, "a longer ring", "--ring-bytes"),
+                ("alloc__unseen", "jemalloc", "allocations of some allocator", "preload")):
+            (one,) = self.of_recording(service().metadata(**{key: value}), "recorder_setup")
+            (lack,) = one["missing"]
+            self.assertEqual(lack["capability"], capability)
+            self.assertIn(action, lack["action"])
+            self.assertIn(capability, one["statement"])
+        refused = service().metadata(sampling__cpu="none", sampling__cpu__refused="perf_event: "
+                                     "Permission denied", clock__jumps=1, kymo__gates_off="park")
+        (one,) = self.of_recording(refused, "recorder_setup")
+        self.assertEqual(len(one["missing"]), 3)
+        self.assertIn("Permission denied", one["statement"])
+        self.assertIn("perf_event_paranoid", one["action"])
+
+    def test_a_set_up_without_a_lack_is_silent(self):
+        for keys in ({}, {"sampling__cpu": "perf_event", "poll_cost__mark": "rseq",
+                          "unwind__tables": "7 modules, 47758 rows", "clock__jumps": 0,
+                          "kymo__gates_off": "waker_clone,alloc", "flight__age_ns": 4000 * MS,
+                          "resources__interval_ns": 1000 * MS, "ring__anonymous": "false"},
+                     {"poll_cost__mark": "not tried"},
+                     {"kymo__gates_off": "wakening,parks"},
+                     {"resources__missing": "pressure of the cgroup: no cgroup counts it"}):
+            self.assertEqual(self.of_recording(service().metadata(**keys), "recorder_setup"), [])
+
+    def test_work_that_is_not_recorded_is_named(self):
+        name = "uninstrumented_tasks"
+        self.assertEqual(self.of_recording(service(), name), [])
+        (one,) = self.of_recording(service().metadata(kymo__gates_off="poll,alloc"), name)
+        self.assertIn("poll=on", one["action"])
+        (one,) = self.of_recording(service().metadata(tokio__tables_refused=2), name)
+        self.assertIn("2 kinds of tasks", one["statement"])
+        trace = service().event(
+            "TaskSpawnEvent", MS // 2, ("task_id", "VARINT", 9), ("spawn_loc", "STRING", b"lib.rs"),
+            ("instrumented", "BOOL", 0))
+        (one,) = self.of_recording(trace, name)
+        self.assertIn("1 of 3 tasks was spawned without instrumentation", one["statement"])
+        self.assertEqual(one["impact"]["victims"], 1)
+
+    def test_a_busy_thread_that_is_no_worker_is_named(self):
+        def used(thread_ns, closure_ns=0):
+            trace = service(long_ns=2 * MS)
+            for at, cpu in ((2, 0), (500, thread_ns)):
+                trace.event("ThreadUsageEvent", at * MS, ("tid", "U32", 77),
+                            ("thread_name", "STRING", b"cruncher"), ("cpu_time_ns", "VARINT", cpu),
+                            ("run_delay_ns", "VARINT", 0))
+            if closure_ns:
+                for event, at in (("BlockingRunStartEvent", 2 * MS),
+                                  ("BlockingRunEndEvent", 2 * MS + closure_ns)):
+                    trace.event(event, at, ("task_id", "VARINT", 50), ("tid", "U32", 77),
+                                ("name", "STRING", b"app::crunch"))
+            return self.of_recording(trace, "uninstrumented_tasks")
+        (one,) = used(400 * MS)
+        self.assertEqual((one["culprit"]["kind"], one["culprit"]["thread"]), ("thread", "cruncher"))
+        self.assertIn("used 400 ms", one["statement"])
+        self.assertEqual(used(10 * MS), [])
+        self.assertEqual(used(400 * MS, 399 * MS), [])
 
     def test_they_are_a_table_for_sql_and_for_checks(self):
         path = service().save(self.dir / "trace.trc")

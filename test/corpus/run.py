@@ -44,7 +44,8 @@ class Corpus:
 
     def run(self, name, seed, folder):
         said = corpus.record(self.kymo, self.programs / name, folder, "--seed", str(seed),
-                             "--seconds", str(self.options.seconds))
+                             "--seconds",
+                             str(max(self.options.seconds, corpus.SECONDS_MIN.get(name, 0))))
         found = corpus.findings(self.kymo, folder / "traces")
         row = {"name": name, "seed": seed, "statement": said, "has_engine": found is not None,
                "first": found[0]["id"] if found else None,

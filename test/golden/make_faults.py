@@ -25,6 +25,8 @@ import corpus  # noqa: E402
 BYTES_MAX = 150_000
 TRIES_MAX = 12
 WAYS = ((), *(("--mode=flight", f"--ring-bytes={size}") for size in ("1M", "256K", "128K")))
+# The first send is their evidence: a dump of the last events does not have it.
+WHOLE = {"queue_growth", "healthy_queue"}
 SECONDS = {"task_leak": 2, "deadlock": 2, "futurelock": 2, "lost_wake": 2}
 
 
@@ -77,9 +79,10 @@ def is_clear(statement, is_healthy):
 
 def make(kymo, program, first_seed, out):
     is_healthy = program.name.startswith("healthy_")
-    arguments = ("--seconds", str(SECONDS.get(program.name, 1)))
+    arguments = ("--seconds", str(SECONDS.get(
+        program.name, corpus.SECONDS_MIN.get(program.name, 1))))
     for seed in range(first_seed, first_seed + TRIES_MAX):
-        for way in WAYS:
+        for way in WAYS[:1] if program.name in WHOLE else WAYS:
             with tempfile.TemporaryDirectory(prefix="kymo-golden-") as name:
                 folder = pathlib.Path(name)
                 said = corpus.record(kymo, program, folder, "--seed", str(seed), *arguments,

@@ -18,12 +18,15 @@ void ky_find_long_polls(struct ky_findings *findings);
 void ky_find_lock_convoy(struct ky_findings *findings); /* after the long polls */
 void ky_find_lost_wakes(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_overload(struct ky_findings *findings);
+void ky_find_queue_growth(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_recorder_losses(struct ky_findings *findings);
+void ky_find_recorder_setup(struct ky_findings *findings);
 void ky_find_self_wakes(struct ky_findings *findings);
 void ky_find_starvation(struct ky_findings *findings);
 void ky_find_stops(struct ky_findings *findings);
 void ky_find_task_leaks(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_throttling(struct ky_findings *findings);
+void ky_find_uninstrumented(struct ky_findings *findings);
 
 struct ky_stuck_locks;
 /* waiting_ns: of all waits for what another task has. */

@@ -15,6 +15,7 @@
 #include <base/buf.h>
 
 #define KY_FINDING_EVIDENCE_MAX 3u
+#define KY_FINDING_MISSING_MAX 16u
 
 enum ky_find_constant {
 #define KY_CONSTANT(name, value) KY_FIND_##name = (value),
@@ -52,8 +53,10 @@ struct ky_evidence {
 	const char *event; /* type of the events that say so; constant text */
 };
 
+/* What the trace lacks. */
 struct ky_missing {
 	const char *capability, *effect; /* constant text */
+	const char *action; /* what would record it; constant text; NULL: nothing known */
 };
 
 struct ky_culprit_of {
@@ -74,7 +77,8 @@ struct ky_finding {
 	uint64_t worst_ns; /* the longest of them, or of what the culprit did */
 	struct ky_evidence evidence[KY_FINDING_EVIDENCE_MAX];
 	uint32_t evidence_count;
-	struct ky_missing missing;
+	struct ky_missing missing[KY_FINDING_MISSING_MAX];
+	uint32_t missing_count;
 	/* Sentences: what happened; whom it hurt; what to do. */
 	struct ky_buf statement, impact, action;
 };

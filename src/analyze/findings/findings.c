@@ -28,15 +28,29 @@ static void find_idle(struct ky_findings *findings)
 	}
 	ky_find_lost_wakes(findings, &polls);
 	ky_find_task_leaks(findings, &polls);
+	ky_find_queue_growth(findings, &polls);
 	ky_last_polls_release(&polls);
 }
 
 /* One file each: what it finds is in its name. */
 static void (*const finders[])(struct ky_findings *) = {
-	ky_find_long_polls,  ky_find_lock_convoy,    ky_find_starvation,      ky_find_stops,
-	ky_find_throttling,  ky_find_overload,       ky_find_herds,           ky_find_self_wakes,
-	ky_find_driver_gaps, ky_find_held_resources, ky_find_accept_queues,   ky_find_handovers,
-	find_idle,           ky_find_hot_workers,    ky_find_recorder_losses,
+	ky_find_long_polls,
+	ky_find_lock_convoy,
+	ky_find_starvation,
+	ky_find_stops,
+	ky_find_throttling,
+	ky_find_overload,
+	ky_find_herds,
+	ky_find_self_wakes,
+	ky_find_driver_gaps,
+	ky_find_held_resources,
+	ky_find_accept_queues,
+	ky_find_handovers,
+	find_idle,
+	ky_find_hot_workers,
+	ky_find_recorder_losses,
+	ky_find_recorder_setup,
+	ky_find_uninstrumented,
 };
 
 const char *ky_finding_name(const struct ky_finding *finding)
@@ -56,7 +70,9 @@ uint32_t ky_finding_version(const struct ky_finding *finding)
 
 bool ky_finding_is_of_recording(const struct ky_finding *finding)
 {
-	return finding->id == KY_FINDING_RECORDER_LOSSES;
+	return finding->id == KY_FINDING_RECORDER_LOSSES ||
+	       finding->id == KY_FINDING_RECORDER_SETUP ||
+	       finding->id == KY_FINDING_UNINSTRUMENTED_TASKS;
 }
 
 const char *ky_severity_name(uint32_t severity)
@@ -92,6 +108,18 @@ struct ky_finding *ky_findings_add(struct ky_findings *findings, enum ky_finding
 	return one;
 }
 
+static void release(struct ky_finding *one)
+{
+	ky_buf_release(&one->statement);
+	ky_buf_release(&one->impact);
+	ky_buf_release(&one->action);
+}
+
+void ky_findings_drop(struct ky_findings *findings)
+{
+	release(&findings->list[--findings->count]);
+}
+
 void ky_finding_judge(struct ky_finding *finding, uint32_t score_ppm, uint64_t worst_ns)
 {
 	finding->score_ppm = score_ppm;
@@ -108,6 +136,14 @@ void ky_finding_evidence(struct ky_finding *finding, const struct ky_evidence *e
 {
 	if (finding->evidence_count < KY_FINDING_EVIDENCE_MAX)
 		finding->evidence[finding->evidence_count++] = *evidence;
+}
+
+void ky_finding_lacks(struct ky_finding *finding, const char *capability, const char *effect,
+		      const char *action)
+{
+	if (finding->missing_count < KY_FINDING_MISSING_MAX)
+		finding->missing[finding->missing_count++] = (struct ky_missing){capability, effect,
+										 action};
 }
 
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -187,11 +223,8 @@ void ky_findings_free(struct ky_findings *findings)
 {
 	if (!findings)
 		return;
-	for (uint32_t i = 0; i < findings->count; i++) {
-		ky_buf_release(&findings->list[i].statement);
-		ky_buf_release(&findings->list[i].impact);
-		ky_buf_release(&findings->list[i].action);
-	}
+	for (uint32_t i = 0; i < findings->count; i++)
+		release(&findings->list[i]);
 	ky_free(findings->list);
 	ky_facts_release(&findings->facts);
 	ky_free(findings);

@@ -38,9 +38,15 @@ void ky_findings_report_json(struct ky_buf *out, const struct ky_findings *findi
 
 /* For those that find: a new finding of that id, empty; NULL where memory is short. */
 struct ky_finding *ky_findings_add(struct ky_findings *findings, enum ky_finding_id id);
+/* Takes the last one back. */
+void ky_findings_drop(struct ky_findings *findings);
 /* Sets score and severity by what it explains of which account. */
 void ky_finding_judge(struct ky_finding *finding, uint32_t score_ppm, uint64_t worst_ns);
 /* Adds one piece of evidence; beyond KY_FINDING_EVIDENCE_MAX it is left out. */
 void ky_finding_evidence(struct ky_finding *finding, const struct ky_evidence *evidence);
+/* Adds what the trace lacks, constant text; beyond KY_FINDING_MISSING_MAX it is left out.
+ * action: NULL: none is known. */
+void ky_finding_lacks(struct ky_finding *finding, const char *capability, const char *effect,
+		      const char *action);
 
 #endif

@@ -109,10 +109,11 @@ static void evidence(struct ky_buf *out, const struct ky_trace *trace,
 	}
 	ky_json_close(out, "]");
 	ky_json_open(out, "missing", "[");
-	if (finding->missing.capability) {
+	for (uint32_t i = 0; i < finding->missing_count; i++) {
 		ky_json_open(out, NULL, "{");
-		ky_json_text(out, "capability", finding->missing.capability);
-		ky_json_text(out, "effect", finding->missing.effect);
+		ky_json_text(out, "capability", finding->missing[i].capability);
+		ky_json_text(out, "effect", finding->missing[i].effect);
+		text_or_null(out, "action", finding->missing[i].action);
 		ky_json_close(out, "}");
 	}
 	ky_json_close(out, "]");

@@ -124,9 +124,9 @@ static void report(struct ky_findings *findings, const struct hot_worker *hot,
 							 .stack = KY_NONE,
 							 .event = "WorkerParkEvent"});
 	if (!facts->trace->notifies.row_count)
-		found->missing = (struct ky_missing){
-			"WorkerNotifyEvent",
-			"A worker that was notified and waited for a CPU counts as idle."};
+		ky_finding_lacks(found, "WorkerNotifyEvent",
+				 "A worker that was notified and waited for a CPU counts as idle.",
+				 NULL);
 }
 
 void ky_find_hot_workers(struct ky_findings *findings)

@@ -86,21 +86,20 @@ static void add_evidence(struct ky_finding *found, const struct ky_poll_case *on
 static void set_missing(struct ky_finding *found, const struct ky_poll_case *one)
 {
 	if (one->is_unknown)
-		found->missing = (struct ky_missing){
-			"PollCostEvent", "The trace does not say whether these polls ran or were "
-					 "blocked."};
+		ky_finding_lacks(found, "PollCostEvent",
+				 "The trace does not say whether these polls ran or were blocked.",
+				 NULL);
 	else if (one->is_guessed)
-		found->missing = (struct ky_missing){
-			"PollCostEvent",
-			"The time of these polls is split into time on CPU and time "
-			"blocked by samples alone."};
+		ky_finding_lacks(found, "PollCostEvent",
+				 "The time of these polls is split into time on CPU and time "
+				 "blocked by samples alone.",
+				 NULL);
 	else if (!one->row_count)
-		found->missing = (struct ky_missing){
-			one->is_blocked ? "OffCpuEvent" : "CpuSampleEvent",
-			"No sample fell in these polls: their code is not known."};
+		ky_finding_lacks(found, one->is_blocked ? "OffCpuEvent" : "CpuSampleEvent",
+				 "No sample fell in these polls: their code is not known.", NULL);
 	else if (one->facts->is_lossy)
-		found->missing = (struct ky_missing){
-			"lost records", "Polls across a loss are in no figure: there may be more."};
+		ky_finding_lacks(found, "lost records",
+				 "Polls across a loss are in no figure: there may be more.", NULL);
 }
 
 static void add(struct ky_findings *findings, const struct ky_poll_case *one,

@@ -3,6 +3,7 @@
  * concluded. Its score is the largest share of it, its rank the time of the workers in gaps. */
 #include <analyze/findings/find.h>
 
+#include <analyze/findings/metadata_value.h>
 #include <analyze/findings/say.h>
 #include <base/text.h>
 #include <string.h>
@@ -16,16 +17,6 @@ struct losses {
 	uint64_t held_back, polls; /* polls that are counted alone, of all */
 	uint32_t time_ppm, records_ppm;
 };
-
-static uint64_t number_of(const struct ky_trace *trace, const char *key)
-{
-	const char *text = ky_trace_metadata(trace, key);
-	uint64_t number = 0;
-
-	for (; text && *text >= '0' && *text <= '9' && number < UINT64_MAX / 20; text++)
-		number = number * 10 + (uint64_t)(*text - '0');
-	return number;
-}
 
 /* A dump begins somewhere, and between two of them nothing was recorded: that is no loss. */
 static bool is_counted(const struct ky_facts *facts, const struct ky_trace_loss *loss)
@@ -109,8 +100,9 @@ static void collect(struct losses *losses, const struct ky_facts *facts)
 
 	*losses = (struct losses){.samples = trace->lost_samples,
 				  .switches = ky_trace_lost_switches(trace),
-				  .unwatched_count = number_of(trace, "watchdog.late"),
-				  .unwatched_ns = number_of(trace, "watchdog.unwatched_ns"),
+				  .unwatched_count = ky_metadata_number(trace, "watchdog.late"),
+				  .unwatched_ns = ky_metadata_number(trace,
+								     "watchdog.unwatched_ns"),
 				  .held_back = facts->report->polls_counted,
 				  .polls = facts->report->polls.count};
 	for (uint32_t kind = 0; kind < KY_STACK_KINDS; kind++)

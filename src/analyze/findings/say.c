@@ -42,23 +42,45 @@ static void say_decimal(struct ky_buf *out, uint64_t value, unsigned decimals)
 	ky_text(out, digits);
 }
 
-void ky_say_ns(struct ky_buf *out, uint64_t ns)
+/* In the largest of these units, each a thousand of the one before, with three digits. */
+static void say_scaled(struct ky_buf *out, uint64_t value, const char *const units[4])
 {
-	static const char *const units[] = {" ns", " us", " ms", " s"};
 	uint64_t unit = 1, step;
 	unsigned which = 0, decimals = 0;
 
-	while (which < 3 && ns / unit >= 1000) {
+	while (which < 3 && value / unit >= 1000) {
 		unit *= 1000;
 		which++;
 	}
-	for (step = unit; step > 1 && ns / unit < 100 && decimals < 2; step /= 10) {
-		if (decimals == 1 && ns / unit >= 10)
+	for (step = unit; step > 1 && value / unit < 100 && decimals < 2; step /= 10) {
+		if (decimals == 1 && value / unit >= 10)
 			break;
 		decimals++;
 	}
-	say_decimal(out, (ns + step / 2) / step, decimals);
+	say_decimal(out, value / step + (value % step >= step - step / 2), decimals);
 	ky_text(out, units[which]);
+}
+
+void ky_say_ns(struct ky_buf *out, uint64_t ns)
+{
+	static const char *const units[4] = {" ns", " us", " ms", " s"};
+
+	say_scaled(out, ns, units);
+}
+
+void ky_say_bytes(struct ky_buf *out, uint64_t bytes)
+{
+	static const char *const units[4] = {" B", " kB", " MB", " GB"};
+
+	say_scaled(out, bytes, units);
+}
+
+void ky_say_ahead(struct ky_buf *out, uint64_t ns)
+{
+	uint64_t seconds = ns / 1000000000, minutes = seconds / 60, hours = minutes / 60;
+
+	ky_say_count(out, hours > 1 ? hours : minutes > 1 ? minutes : seconds);
+	ky_text(out, hours > 1 ? " h" : minutes > 1 ? " min" : " s");
 }
 
 void ky_say_ppm(struct ky_buf *out, uint32_t ppm)

@@ -10,6 +10,8 @@
 #include <base/buf.h>
 
 void ky_say_ns(struct ky_buf *out, uint64_t ns);       /* 1.23 ms: three digits, rounded */
+void ky_say_bytes(struct ky_buf *out, uint64_t bytes); /* 1.23 MB */
+void ky_say_ahead(struct ky_buf *out, uint64_t ns);    /* "3 s", "50 min", "7 h": whole ones */
 void ky_say_ppm(struct ky_buf *out, uint32_t ppm);     /* 12.3 % */
 void ky_say_count(struct ky_buf *out, uint64_t count); /* 572,815 */
 /* "1 poll", "2,000 polls". */

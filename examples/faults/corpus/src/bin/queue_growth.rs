@@ -47,6 +47,6 @@ fn main() {
     });
     runtime.shutdown_timeout(Duration::from_millis(200));
     let culprit = vec![NAMES[run.hit % NAMES.len()].into()];
-    let findings = &["unbounded_growth"];
+    let findings = &["queue_growth"];
     run.end(size.as_micros() as u64, Expected { findings, culprit, victims: Victims::Growth });
 }
