@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -24,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conns.h"
 #include "failing.h"
 #include "tables.h"
 
@@ -40,6 +42,16 @@ static uint16_t port_of(const struct sockaddr *peer)
 	if (peer && (peer->sa_family == AF_INET || peer->sa_family == AF_INET6))
 		return ntohs(((const struct sockaddr_in *)(const void *)peer)->sin_port);
 	return 0;
+}
+
+/* Of vectors that the kernel has read. */
+static uint64_t room_of(const struct iovec *vectors, size_t count)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bytes += vectors[i].iov_len;
+	return bytes;
 }
 
 __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct ky_tokio_call *call)
@@ -79,7 +91,13 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 #define CALL_FUTEX CALL_THREAD, .lock = (uintptr_t)a
 #define CALL_IO                                                                                    \
 	.flags = KY_TOKIO_CALL_BY_MODE | KY_TOKIO_CALL_MOVES, .descriptor = a, .result = result
+#define CALL_IN CALL_IO
+#define CALL_IN_FLAGS CALL_IO
+#define CALL_IN_VECTOR CALL_IO
+#define CALL_IN_MESSAGE CALL_IO
+#define CALL_OUT CALL_IO
 #define CALL_STATUS .flags = KY_TOKIO_CALL_BY_MODE, .descriptor = a, .result = result
+#define CALL_ACCEPT CALL_STATUS
 #define CALL_CONNECT CALL_STATUS, .peer = c >= sizeof(struct sockaddr_in) ? b : NULL
 #define CALL_FILE .descriptor = a, .result = result
 #define CALL_FILE_IO CALL_FILE, .flags = KY_TOKIO_CALL_MOVES
@@ -97,20 +115,80 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 #define ENDED_POLL ENDED_PLAIN
 #define ENDED_OPENDIR ENDED_PLAIN
 #define ENDED_IO(number) ky_tokio_call_ended(begin, number, a, result)
-#define ENDED_STATUS ENDED_IO
+#define ENDED_IN ENDED_IO
+#define ENDED_IN_FLAGS ENDED_IO
+#define ENDED_IN_VECTOR ENDED_IO
+#define ENDED_IN_MESSAGE ENDED_IO
+#define ENDED_OUT ENDED_IO
+#define ENDED_ACCEPT ENDED_IO
 #define ENDED_CONNECT ENDED_IO
 #define ENDED_OPENS(number) ky_tokio_call_ended(begin, number, -1, result)
 
+/* ... and what they mean for requests on connections (conns.h), of a descriptor that is one. */
+#define CONN_PLAIN (void)result
+#define CONN_CHECKED CONN_PLAIN
+#define CONN_THREAD CONN_PLAIN
+#define CONN_FUTEX CONN_PLAIN
+#define CONN_FILE CONN_PLAIN
+#define CONN_FILE_IO CONN_PLAIN
+#define CONN_POLL CONN_PLAIN
+#define CONN_OPENDIR CONN_PLAIN
+#define CONN_OPENS CONN_PLAIN
+#define CONN_IN ky_tokio_conn_in(a, result, c)
+#define CONN_IN_FLAGS                                                                              \
+	if (!(d & (MSG_PEEK | MSG_ERRQUEUE)))                                                      \
+	ky_tokio_conn_in(a, result, c)
+#define CONN_IN_VECTOR ky_tokio_conn_in(a, result, result < 0 ? 0 : room_of(b, (size_t)c))
+#define CONN_IN_MESSAGE                                                                            \
+	if (!(c & (MSG_PEEK | MSG_ERRQUEUE)))                                                      \
+	ky_tokio_conn_in(a, result, result < 0 ? 0 : room_of(b->msg_iov, b->msg_iovlen))
+#define CONN_OUT ky_tokio_conn_out(a, result)
+#define CONN_ACCEPT                                                                                \
+	if (result >= 0)                                                                           \
+	ky_tokio_conn_accepted(result, c ? b : NULL)
+#define CONN_CONNECT                                                                               \
+	if (result == 0 || errno == EINPROGRESS)                                                   \
+	ky_tokio_conn_made(a, c >= sizeof(struct sockaddr_in) ? b : NULL)
+
+/* Whether that has to be asked: before the call, so that nothing is kept for it meanwhile. */
+#define ASKS_PLAIN false
+#define ASKS_CHECKED false
+#define ASKS_THREAD false
+#define ASKS_FUTEX false
+#define ASKS_FILE false
+#define ASKS_FILE_IO false
+#define ASKS_POLL false
+#define ASKS_OPENDIR false
+#define ASKS_OPENS false
+#define ASKS_IN ky_tokio_conn_is_any()
+#define ASKS_IN_FLAGS ky_tokio_conn_is_any()
+#define ASKS_IN_VECTOR ky_tokio_conn_is_any()
+#define ASKS_IN_MESSAGE ky_tokio_conn_is_any()
+#define ASKS_OUT ky_tokio_conn_is_any()
+#define ASKS_ACCEPT kymo_gate_is_open(KYMO_GATE_CONN)
+#define ASKS_CONNECT kymo_gate_is_open(KYMO_GATE_CONN)
+
+#define CALL_IT(name, call_number, facts, type, arguments, conn)                                   \
+	uint64_t begin = ky_tokio_call_begin();                                                    \
+	type result = name arguments;                                                              \
+                                                                                                   \
+	ENDED_##facts(call_number);                                                                \
+	conn;                                                                                      \
+	if (ky_tokio_call_is_long(begin))                                                          \
+	ky_tokio_call_over(begin,                                                                  \
+			   &(const struct ky_tokio_call){.number = call_number, CALL_##facts})
+
 #define REPLACE(name, call_number, facts, type, parameters, arguments)                             \
+	__attribute__((noinline, unused)) static type asked_##name parameters                      \
+	{                                                                                          \
+		CALL_IT(name, call_number, facts, type, arguments, CONN_##facts);                  \
+		return result;                                                                     \
+	}                                                                                          \
 	static type on_##name parameters                                                           \
 	{                                                                                          \
-		uint64_t begin = ky_tokio_call_begin();                                            \
-		type result = name arguments;                                                      \
-                                                                                                   \
-		ENDED_##facts(call_number);                                                        \
-		if (ky_tokio_call_is_long(begin))                                                  \
-			ky_tokio_call_over(begin, &(const struct ky_tokio_call){                   \
-							  .number = call_number, CALL_##facts});   \
+		if (ASKS_##facts)                                                                  \
+			return asked_##name arguments;                                             \
+		CALL_IT(name, call_number, facts, type, arguments, (void)0);                       \
 		return result;                                                                     \
 	}
 KY_TOKIO_CALLS(REPLACE)

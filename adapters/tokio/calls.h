@@ -25,34 +25,40 @@
 	     (a, b, c, d))                                                                         \
 	CALL(select, SYS_select, CHECKED, int,                                                     \
 	     (int a, fd_set *b, fd_set *c, fd_set *d, struct timeval *e), (a, b, c, d, e))         \
-	CALL(read, SYS_read, IO, ssize_t, (int a, void *b, size_t c), (a, b, c))                   \
-	CALL(readv, SYS_readv, IO, ssize_t, (int a, const struct iovec *b, int c), (a, b, c))      \
+	CALL(read, SYS_read, IN, ssize_t, (int a, void *b, size_t c), (a, b, c))                   \
+	CALL(readv, SYS_readv, IN_VECTOR, ssize_t,                                                 \
+	     (int a, const struct iovec *b, int c), (a, b, c))                                     \
 	CALL(pread, SYS_pread64, FILE_IO, ssize_t, (int a, void *b, size_t c, off_t d),            \
 	     (a, b, c, d))                                                                         \
 	CALL(pread64, SYS_pread64, FILE_IO, ssize_t, (int a, void *b, size_t c, off64_t d),        \
 	     (a, b, c, d))                                                                         \
-	CALL(writev, SYS_writev, IO, ssize_t, (int a, const struct iovec *b, int c),               \
+	CALL(writev, SYS_writev, OUT, ssize_t, (int a, const struct iovec *b, int c),              \
 	     (a, b, c))                                                                            \
 	CALL(pwrite, SYS_pwrite64, FILE_IO, ssize_t, (int a, const void *b, size_t c, off_t d),    \
 	     (a, b, c, d))                                                                         \
 	CALL(pwrite64, SYS_pwrite64, FILE_IO, ssize_t,                                             \
 	     (int a, const void *b, size_t c, off64_t d), (a, b, c, d))                            \
-	CALL(recv, SYS_recvfrom, IO, ssize_t, (int a, void *b, size_t c, int d),                   \
+	CALL(recv, SYS_recvfrom, IN_FLAGS, ssize_t, (int a, void *b, size_t c, int d),             \
 	     (a, b, c, d))                                                                         \
-	CALL(recvfrom, SYS_recvfrom, IO, ssize_t,                                                  \
+	CALL(recvfrom, SYS_recvfrom, IN_FLAGS, ssize_t,                                            \
 	     (int a, void *b, size_t c, int d, struct sockaddr *e, socklen_t *f),                  \
 	     (a, b, c, d, e, f))                                                                   \
-	CALL(recvmsg, SYS_recvmsg, IO, ssize_t, (int a, struct msghdr *b, int c), (a, b, c))       \
-	CALL(send, SYS_sendto, IO, ssize_t, (int a, const void *b, size_t c, int d),               \
+	CALL(recvmsg, SYS_recvmsg, IN_MESSAGE, ssize_t,                                            \
+	     (int a, struct msghdr *b, int c), (a, b, c))                                          \
+	CALL(send, SYS_sendto, OUT, ssize_t, (int a, const void *b, size_t c, int d),              \
 	     (a, b, c, d))                                                                         \
-	CALL(sendto, SYS_sendto, IO, ssize_t,                                                      \
+	CALL(sendto, SYS_sendto, OUT, ssize_t,                                                     \
 	     (int a, const void *b, size_t c, int d, const struct sockaddr *e, socklen_t f),       \
 	     (a, b, c, d, e, f))                                                                   \
-	CALL(sendmsg, SYS_sendmsg, IO, ssize_t, (int a, const struct msghdr *b, int c),            \
+	CALL(sendmsg, SYS_sendmsg, OUT, ssize_t, (int a, const struct msghdr *b, int c),           \
 	     (a, b, c))                                                                            \
-	CALL(accept, SYS_accept, STATUS, int, (int a, struct sockaddr *b, socklen_t *c),           \
+	CALL(sendfile, SYS_sendfile, OUT, ssize_t, (int a, int b, off_t *c, size_t d),             \
+	     (a, b, c, d))                                                                         \
+	CALL(sendfile64, SYS_sendfile, OUT, ssize_t, (int a, int b, off64_t *c, size_t d),         \
+	     (a, b, c, d))                                                                         \
+	CALL(accept, SYS_accept, ACCEPT, int, (int a, struct sockaddr *b, socklen_t *c),           \
 	     (a, b, c))                                                                            \
-	CALL(accept4, SYS_accept4, STATUS, int,                                                    \
+	CALL(accept4, SYS_accept4, ACCEPT, int,                                                    \
 	     (int a, struct sockaddr *b, socklen_t *c, int d), (a, b, c, d))                       \
 	CALL(connect, SYS_connect, CONNECT, int, (int a, const struct sockaddr *b, socklen_t c),   \
 	     (a, b, c))                                                                            \

@@ -67,13 +67,21 @@ static const char *name_of(const struct ky_tokio_elf *elf, const struct dynamic 
 
 static uint32_t kind_of(const char *name)
 {
-	static const char names[KY_TOKIO_GOT_KINDS][NAME_BYTES_MAX] = {
-		"epoll_wait",        "epoll_pwait", "epoll_pwait2",
-		"syscall",           "eventfd",     "write",
-		"eventfd_write",     "prctl",       "pthread_setname_np",
-		"pthread_create",    "sigaction",   "signal",
+	static const char names[KY_TOKIO_GOT_KINDS][NAME_BYTES_MAX] = {"epoll_wait",
+								       "epoll_pwait",
+								       "epoll_pwait2",
+								       "syscall",
+								       "eventfd",
+								       "write",
+								       "eventfd_write",
+								       "prctl",
+								       "pthread_setname_np",
+								       "pthread_create",
+								       "sigaction",
+								       "signal",
+								       "close",
 #define NAME(name, number, reason, type, parameters, arguments) #name,
-		KY_TOKIO_CALLS(NAME)
+								       KY_TOKIO_CALLS(NAME)
 #undef NAME
 	};
 

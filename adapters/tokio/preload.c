@@ -21,6 +21,7 @@
 
 #include "allocs.h"
 #include "blocking.h"
+#include "conns.h"
 #include "hooks.h"
 #include "late.h"
 #include "live.h"
@@ -336,6 +337,7 @@ static int open_recorder(const struct ky_tokio_found *found)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	const char *bytes = getenv("KYMO_RING_BYTES"), *mode = getenv("KYMO_MODE");
+	const char *gates = getenv("KYMO_GATES");
 	int result;
 
 	options.service = getenv("KYMO_SERVICE");
@@ -344,12 +346,16 @@ static int open_recorder(const struct ky_tokio_found *found)
 		options.flags |= KYMO_RECORDER_STREAM;
 	if (bytes)
 		options.ring_bytes = strtoull(bytes, NULL, 10);
+	/* Already before the first event, from which on the recorder opens what is wanted. */
+	options.gates = KYMO_GATES_DEFAULT;
 	if (getenv("KYMO_ALLOC"))
-		options.gates = KYMO_GATES_DEFAULT | KYMO_GATE_ALLOC;
+		options.gates |= KYMO_GATE_ALLOC;
+	if (gates)
+		options.gates |= (uint32_t)strtoul(gates, NULL, 16) & KYMO_GATE_CONN;
 	result = kymo_recorder_open(&recorder, &options);
 	if (result == 0)
 		describe(found);
-	if (result == 0 && options.gates)
+	if (result == 0 && options.gates & KYMO_GATE_ALLOC)
 		take_allocs();
 	return result;
 }
@@ -359,6 +365,7 @@ static int open_recorder(const struct ky_tokio_found *found)
 static void name_tables(struct ky_tokio_found *found)
 {
 	ky_tokio_roots_name();
+	ky_tokio_conns_name();
 	for (uint32_t i = 0; i < found->table_count; i++) {
 		struct ky_tokio_table *table = &ky_tokio_tables[i];
 

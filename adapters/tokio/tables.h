@@ -104,6 +104,7 @@ enum ky_tokio_got_kind {
 	KY_TOKIO_GOT_CREATE,
 	KY_TOKIO_GOT_SIGACTION,
 	KY_TOKIO_GOT_SIGNAL,
+	KY_TOKIO_GOT_CLOSE,
 	KY_TOKIO_GOT_CALLS,
 #define KY_TOKIO_GOT_CALL(name, number, reason, type, parameters, arguments)                       \
 	KY_TOKIO_GOT_CALL_##name,

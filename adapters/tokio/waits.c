@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "blocking.h"
+#include "conns.h"
 #include "failing.h"
 #include "hooks.h"
 #include "threads.h"
@@ -197,6 +198,8 @@ static ssize_t on_write(int fd, const void *bytes, size_t count)
 		notify(fd);
 	result = write(fd, bytes, count);
 	ky_tokio_call_ended(begin, SYS_write, fd, result);
+	if (ky_tokio_conn_is_any())
+		ky_tokio_conn_out(fd, result);
 	if (ky_tokio_call_is_long(begin))
 		ky_tokio_call_over(begin,
 				   &(const struct ky_tokio_call){.number = SYS_write,
@@ -205,6 +208,13 @@ static ssize_t on_write(int fd, const void *bytes, size_t count)
 								 .descriptor = fd,
 								 .result = result});
 	return result;
+}
+
+/* Never long, as its file's last end may be elsewhere; it is what a connection ends with. */
+static int on_close(int fd)
+{
+	ky_tokio_conn_close(fd);
+	return close(fd);
 }
 
 static int on_eventfd_write(int fd, eventfd_t value)
@@ -318,6 +328,8 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return (uintptr_t)on_sigaction;
 	case KY_TOKIO_GOT_SIGNAL:
 		return (uintptr_t)on_signal;
+	case KY_TOKIO_GOT_CLOSE:
+		return (uintptr_t)on_close;
 	case KY_TOKIO_GOT_CREATE:
 		return ky_tokio_create_address();
 	case KY_TOKIO_GOT_SYSCALL:

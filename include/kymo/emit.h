@@ -40,7 +40,8 @@ enum kymo_gate {
 	KYMO_GATE_ALLOC = 1u << 12,      /* allocations (alloc.h); off by default */
 	/* Stacks of the events of the two; closed, these have none. */
 	KYMO_GATE_OFF_CPU_STACK = 1u << 13,
-	KYMO_GATE_ALLOC_STACK = 1u << 14
+	KYMO_GATE_ALLOC_STACK = 1u << 14,
+	KYMO_GATE_CONN = 1u << 15 /* requests on connections (conn.h); off by default */
 };
 #define KYMO_GATES_DEFAULT                                                                         \
 	(KYMO_GATE_POLL | KYMO_GATE_WAKE | KYMO_GATE_PARK | KYMO_GATE_SPAWN | KYMO_GATE_DRIVER |   \
@@ -99,6 +100,16 @@ enum kymo_record {
 	 * right before its end; arg: enum kymo_spawn_by, copy << KYMO_SPAWN_COPY_SHIFT; word: first
 	 * id << 24 | how many, saturating */
 	KYMO_RECORD_SPAWN_WINDOW = 30,
+	/* a request on a connection (conn.h), which is a span; arg of the first two: port at the
+	 * other end, 0 none. BEGIN, words: span id << 24 | name, number of the connection << 32 |
+	 * descriptor, full ticks since when it was idle. END, words: the same, full ticks of its
+	 * begin, bytes in << 40 | bytes out << 16 | descriptor (conn.h). WAIT: bytes came after it
+	 * had none left, words: the same, full ticks since when. UNSEEN, word: connections or
+	 * requests that are not seen, since the last such */
+	KYMO_RECORD_CONN_BEGIN = 31,
+	KYMO_RECORD_CONN_END = 32,
+	KYMO_RECORD_CONN_WAIT = 33,
+	KYMO_RECORD_CONN_UNSEEN = 34,
 	KYMO_RECORD_COUNT
 };
 

@@ -5,6 +5,7 @@
 
 #include <kymo/alloc.h>
 #include <kymo/base.h>
+#include <kymo/conn.h>
 #include <kymo/counter.h>
 #include <kymo/dump.h>
 #include <kymo/emit.h>

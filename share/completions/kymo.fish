@@ -130,6 +130,7 @@ complete -c kymo -n '__fish_seen_subcommand_from run attach' -l sampler -x -a 'a
 complete -c kymo -n '__fish_seen_subcommand_from run' -l sample-bytes -x -d 'Memory for the samples of a process, 64K to 256M (default 2M, with --alloc 8M)'
 complete -c kymo -n '__fish_seen_subcommand_from run' -l alloc -a 'off' -d 'Sample one of SIZE allocated bytes, 1K to 1G (without SIZE 512K; default off)'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l switches -x -a 'on off' -d 'Record when threads were off-CPU inside a poll, by the kernel\'s context switches (default on)'
+complete -c kymo -n '__fish_seen_subcommand_from run attach' -l conn -d 'Record requests on connections as spans conn and conn_out, by reads and writes of their sockets'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l resources -x -a 'off' -d 'Time between readings of CPU, memory, cgroup and sockets, 1s to 1h (default 1s)'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l ring-bytes -x -d 'Memory for the events of a process, 128K to 4G (default 32M)'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l ring-dir -x -a '(__fish_complete_directories)' -d 'Make ring files in DIR (default: KYMO_RING_DIR, else /dev/shm/kymo-UID)'

@@ -190,7 +190,7 @@ int ky_cmd_set(int argc, char **argv)
 		"Changes what a process records while it runs, and prints what changed. All values "
 		"are checked before the first is written. Without KEY=VALUE: prints them all."
 		"\vGates (on, off): poll, wake, park, spawn, driver, blocking, waker_clone, mark, "
-		"custom, span, places, offcpu, alloc, offcpu.stacks, alloc.stacks.\n"
+		"custom, span, places, offcpu, alloc, offcpu.stacks, alloc.stacks, conn.\n"
 		"recording=off shuts them all, ends sampling and the readings of resources, and "
 		"keeps what the ring holds; recording=on records again as before.\n"
 		"For the drain: poll.threshold, wake.threshold, blocking.threshold, "

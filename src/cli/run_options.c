@@ -41,6 +41,7 @@ enum key {
 	KEY_SAMPLER,
 	KEY_SWITCHES,
 	KEY_ALLOC,
+	KEY_CONN,
 	KEY_RESOURCES,
 	KEY_PROFILE,
 	KEY_ROTATE_INTERVAL,
@@ -88,6 +89,10 @@ static const struct argp_option recording_options[] = {
 	{"switches", KEY_SWITCHES, "on|off", 0,
 	 "Record when threads were off-CPU inside a poll, by the kernel's context switches "
 	 "(default on)",
+	 0},
+	{"conn", KEY_CONN, 0, 0,
+	 "Record requests on connections as spans conn and conn_out, by reads and writes of their "
+	 "sockets",
 	 0},
 	{"resources", KEY_RESOURCES, "DURATION|off", 0,
 	 "Time between readings of CPU, memory, cgroup and sockets, 1s to 1h (default 1s)", 0},
@@ -227,6 +232,9 @@ static error_t parse_sampling(int key, const char *text, struct ky_run_options *
 		return 0;
 	case KEY_SWITCHES:
 		parse_switches(&agent->sampling, text);
+		return 0;
+	case KEY_CONN:
+		session->gates_set |= KYMO_GATE_CONN;
 		return 0;
 	case KEY_RESOURCES:
 		options->has_resource_ms = true;
@@ -417,8 +425,8 @@ static void choose_profile(struct ky_run_options *options)
 		add_rules(&agent->triggers, "--profile", text);
 	}
 	agent->retain = profile.retain;
-	session->gates_set = profile.gates_set;
-	session->gates_clear = profile.gates_clear;
+	session->gates_clear = profile.gates_clear & ~session->gates_set;
+	session->gates_set |= profile.gates_set;
 	if (session->ring_bytes == 0)
 		session->ring_bytes = profile.ring_bytes;
 	if (!options->has_hz && profile.has_sample_hz)

@@ -587,6 +587,12 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 	case KYMO_RECORD_SPAWN_WINDOW:
 		ky_convert_spawn_window(convert, thread, rec, ns);
 		break;
+	case KYMO_RECORD_CONN_BEGIN:
+	case KYMO_RECORD_CONN_END:
+	case KYMO_RECORD_CONN_WAIT:
+	case KYMO_RECORD_CONN_UNSEEN:
+		ky_convert_conn(convert, thread, rec, ns);
+		break;
 	case KYMO_RECORD_CUSTOM:
 		/* Nothing registers schemas yet, so the words have no meaning yet. */
 		convert->common->stats.records_lost++;
@@ -673,7 +679,8 @@ static inline uint32_t is_pair(uint32_t type)
 {
 	return type == KYMO_RECORD_WORKER_BEGIN || type == KYMO_RECORD_SPAN_BEGIN ||
 	       type == KYMO_RECORD_SPAN_END || type == KYMO_RECORD_POLL_COUNTS ||
-	       type == KYMO_RECORD_POLL_COST;
+	       type == KYMO_RECORD_POLL_COST || type == KYMO_RECORD_CONN_BEGIN ||
+	       type == KYMO_RECORD_CONN_END || type == KYMO_RECORD_CONN_WAIT;
 }
 
 /* Returns entries of the queue taken; 0: it needs another chunk first. */

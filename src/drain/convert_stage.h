@@ -122,6 +122,10 @@ static inline bool ky_convert_worker_take(struct ky_convert *convert, struct ky_
 void ky_convert_poll_cost(struct ky_convert *convert, struct ky_dthread *thread,
 			  const struct ky_rec *rec, uint64_t ns);
 
+/* ---- conn_event.c: one of its records ---- */
+void ky_convert_conn(struct ky_convert *convert, const struct ky_dthread *thread,
+		     const struct ky_rec *rec, uint64_t ns);
+
 /* ---- sample_event.c, note_event.c, resource_event.c, span.c ---- */
 /* Writes the sample of a KY_REC_SAMPLE, with what its thread does at this moment. */
 void ky_convert_sample(struct ky_convert *convert, uint64_t index, uint64_t ns);
@@ -129,6 +133,11 @@ void ky_convert_sample(struct ky_convert *convert, uint64_t index, uint64_t ns);
 void ky_convert_note(struct ky_convert *convert, uint64_t index, uint64_t ns);
 void ky_convert_resource(struct ky_convert *convert, const struct ky_resource_row *row,
 			 uint64_t ns);
+/* Of a span's begin; sane for whatever a hostile ring says: not after `ns`. */
+uint64_t ky_convert_began_ns(struct ky_convert *convert, uint64_t begin_ticks, uint64_t ns);
+/* The field of the task that the thread polls. */
+void ky_convert_span_task(struct ky_convert *convert, const struct ky_dthread *thread);
+void ky_convert_span_longest(struct ky_convert *convert, uint64_t word, uint64_t length_ns);
 void ky_convert_span_begin(struct ky_convert *convert, const struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns);
 void ky_convert_span_end(struct ky_convert *convert, const struct ky_dthread *thread,

@@ -7,18 +7,26 @@
 #define NAME_MASK 0xffffffu
 
 /* Sane for whatever a hostile ring says: not after `ns`. */
-static uint64_t began_ns(struct ky_convert *convert, uint64_t begin_ticks, uint64_t ns)
+uint64_t ky_convert_began_ns(struct ky_convert *convert, uint64_t begin_ticks, uint64_t ns)
 {
 	uint64_t begin_ns = ky_timeline_ns(&convert->common->timeline, begin_ticks);
 
 	return begin_ns < ns ? begin_ns : ns;
 }
 
-static void put_task(struct ky_convert *convert, const struct ky_dthread *thread)
+void ky_convert_span_task(struct ky_convert *convert, const struct ky_dthread *thread)
 {
 	uint64_t task = thread->depth ? thread->stack[thread->depth - 1].task : 0;
 
 	ky_trc_enc_opt_varint(&convert->chunk.enc, thread->depth != 0, task);
+}
+
+void ky_convert_span_longest(struct ky_convert *convert, uint64_t word, uint64_t length_ns)
+{
+	if (length_ns <= convert->sums.span_max_ns)
+		return;
+	convert->sums.span_max_ns = length_ns;
+	convert->sums.span_max_word = word;
 }
 
 void ky_convert_span_begin(struct ky_convert *convert, const struct ky_dthread *thread,
@@ -32,7 +40,7 @@ void ky_convert_span_begin(struct ky_convert *convert, const struct ky_dthread *
 		return;
 	pool = ky_name_pool(&convert->common->names, &convert->chunk, (uint32_t)rec->a & NAME_MASK);
 	ky_trc_enc_event(&convert->chunk.enc, KY_EV_SPAN_ENTER, ns);
-	put_task(convert, thread);
+	ky_convert_span_task(convert, thread);
 	ky_trc_enc_varint(&convert->chunk.enc, rec->a >> KYMO_NAME_BITS);
 	ky_trc_enc_opt_varint(&convert->chunk.enc, parent != 0, parent);
 	ky_trc_enc_u32(&convert->chunk.enc, pool);
@@ -41,19 +49,16 @@ void ky_convert_span_begin(struct ky_convert *convert, const struct ky_dthread *
 void ky_convert_span_end(struct ky_convert *convert, const struct ky_dthread *thread,
 			 const struct ky_rec *rec, uint64_t ns)
 {
-	uint64_t begin_ns = began_ns(convert, rec[1].ticks, ns), parent = 0;
+	uint64_t begin_ns = ky_convert_began_ns(convert, rec[1].ticks, ns), parent = 0;
 	uint32_t pool;
 
-	if (ns - begin_ns > convert->sums.span_max_ns) {
-		convert->sums.span_max_ns = ns - begin_ns;
-		convert->sums.span_max_word = rec->a;
-	}
+	ky_convert_span_longest(convert, rec->a, ns - begin_ns);
 	if (convert->retain.is_on &&
 	    !ky_retain_writes_span(convert, rec->a, rec[1].ticks, ns - begin_ns, ns, &parent))
 		return;
 	pool = ky_name_pool(&convert->common->names, &convert->chunk, (uint32_t)rec->a & NAME_MASK);
 	ky_trc_enc_event(&convert->chunk.enc, KY_EV_SPAN_EXIT, ns);
-	put_task(convert, thread);
+	ky_convert_span_task(convert, thread);
 	ky_trc_enc_varint(&convert->chunk.enc, rec->a >> KYMO_NAME_BITS);
 	ky_trc_enc_u32(&convert->chunk.enc, pool);
 	ky_trc_enc_varint(&convert->chunk.enc, begin_ns);
@@ -80,6 +85,6 @@ void ky_convert_open_span(struct ky_convert *convert, const struct ky_open_span 
 	ky_trc_enc_event(enc, KY_EV_OPEN_SPAN, ns);
 	ky_trc_enc_varint(enc, span->id);
 	ky_trc_enc_u32(enc, pool);
-	ky_trc_enc_varint(enc, began_ns(convert, span->begin_ticks, ns));
+	ky_trc_enc_varint(enc, ky_convert_began_ns(convert, span->begin_ticks, ns));
 	ky_trc_enc_u8(enc, is_at_exit);
 }

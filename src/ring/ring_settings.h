@@ -24,7 +24,7 @@
 #define KY_SETTING_SAMPLE_HZ_MAX 1000u
 
 #define KY_SETTING_TEXT_BYTES 48u
-#define KY_SETTINGS_MAX 32u
+#define KY_SETTINGS_MAX 40u
 
 struct ky_setting; /* one of the keys */
 

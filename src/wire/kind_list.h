@@ -27,12 +27,14 @@
 	PLAIN(OFF_CPU, "offcpu")            \
 	PLAIN(ALLOC, "alloc")               \
 	PLAIN(OFF_CPU_STACK, "offcpu.stacks") \
-	PLAIN(ALLOC_STACK, "alloc.stacks")
+	PLAIN(ALLOC_STACK, "alloc.stacks")  \
+	PLAIN(CONN, "conn")
 /* clang-format on */
 
 #define KY_KIND_BIT(gate, name) | KYMO_GATE_##gate
 _Static_assert((0u KY_KIND_LIST(KY_KIND_BIT, KY_KIND_BIT, KY_KIND_BIT)) ==
-		       ((uint32_t)KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE | KYMO_GATE_ALLOC),
+		       ((uint32_t)KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE | KYMO_GATE_ALLOC |
+			KYMO_GATE_CONN),
 	       "every gate has a name");
 
 #endif

@@ -42,14 +42,18 @@ static inline uint32_t ky_record_words(uint64_t header)
 	case KYMO_RECORD_ROOT_END:
 	case KYMO_RECORD_FAILED_CALLS:
 	case KYMO_RECORD_SPAWN_WINDOW:
+	case KYMO_RECORD_CONN_UNSEEN:
 		return 2;
 	case KYMO_RECORD_SPAN_BEGIN:
 	case KYMO_RECORD_SPAN_END:
+	case KYMO_RECORD_CONN_WAIT:
 		return 3;
 	case KYMO_RECORD_THREAD_CHANGE:
 	case KYMO_RECORD_WORKER_BEGIN:
 	case KYMO_RECORD_POLL_COUNTS:
 	case KYMO_RECORD_POLL_COST:
+	case KYMO_RECORD_CONN_BEGIN:
+	case KYMO_RECORD_CONN_END:
 		return 4;
 	case KYMO_RECORD_CUSTOM:
 		return 1 + ((uint32_t)header & 0xffffu);

@@ -8,7 +8,8 @@
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
 
-#define KY_GATES_ALL ((uint32_t)KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE | KYMO_GATE_ALLOC)
+#define KY_GATES_ALL                                                                               \
+	((uint32_t)KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE | KYMO_GATE_ALLOC | KYMO_GATE_CONN)
 #define KY_METADATA_KEY_BYTES_MAX 255u
 #define KY_METADATA_VALUE_BYTES_MAX 1024u
 #define KY_METADATA_COUNT_MAX 64u

@@ -9,20 +9,16 @@
 
 static uint64_t span_count; /* atomic: ids given out */
 
-void kymo_span_begin(struct kymo_span *span, uint32_t name, uint64_t parent)
+void ky_span_number(struct kymo_span *span, uint32_t name)
 {
-	const struct ky_ring *ring;
-	uint64_t word;
-
-	*span = (struct kymo_span){0};
-	if (!kymo_gate_is_open(KYMO_GATE_SPAN))
-		return;
 	span->id = __atomic_fetch_add(&span_count, 1, __ATOMIC_RELAXED) % SPAN_IDS + 1;
 	span->name = name & 0xffffffu;
-	word = kymo_task_word(span->id, name);
-	/* The first event of a process makes the ring, so it comes first. */
-	kymo_emit_ungated(KYMO_RECORD_SPAN_BEGIN, 0, 2, word, parent, 0);
-	ring = ky_engine_live_ring();
+}
+
+void ky_span_open(struct kymo_span *span)
+{
+	const struct ky_ring *ring = ky_engine_live_ring();
+
 	if (!ring) {
 		span->id = 0;
 		return;
@@ -30,24 +26,42 @@ void kymo_span_begin(struct kymo_span *span, uint32_t name, uint64_t parent)
 	span->begin_ticks = ky_clock_ticks(&ring->clock);
 	span->slot = ky_span_take(span->id);
 	if (span->slot)
-		ky_span_show(ring->side, span->slot, word, span->begin_ticks);
+		ky_span_show(ring->side, span->slot, kymo_task_word(span->id, span->name),
+			     span->begin_ticks);
 }
 
-void kymo_span_end(struct kymo_span *span)
+bool ky_span_close(struct kymo_span *span)
 {
 	uint64_t word = kymo_task_word(span->id, span->name);
 	const struct ky_ring *ring;
 	bool is_hidden;
 
 	if (!span->id)
-		return;
+		return false;
 	span->id = 0;
 	is_hidden = ky_span_hide(span->slot, word);
 	/* Loaded after the word is gone, see ky_engine_live_ring(). */
 	ring = ky_engine_live_ring();
-	if (!ring)
-		return;
-	if (is_hidden)
+	if (ring && is_hidden)
 		ky_span_copy(ring->side, span->slot);
-	kymo_emit_ungated(KYMO_RECORD_SPAN_END, 0, 2, word, span->begin_ticks, 0);
+	return ring != NULL;
+}
+
+void kymo_span_begin(struct kymo_span *span, uint32_t name, uint64_t parent)
+{
+	*span = (struct kymo_span){0};
+	if (!kymo_gate_is_open(KYMO_GATE_SPAN))
+		return;
+	ky_span_number(span, name);
+	/* The first event of a process makes the ring, so it comes first. */
+	kymo_emit_ungated(KYMO_RECORD_SPAN_BEGIN, 0, 2, kymo_task_word(span->id, name), parent, 0);
+	ky_span_open(span);
+}
+
+void kymo_span_end(struct kymo_span *span)
+{
+	uint64_t word = kymo_task_word(span->id, span->name);
+
+	if (ky_span_close(span))
+		kymo_emit_ungated(KYMO_RECORD_SPAN_END, 0, 2, word, span->begin_ticks, 0);
 }

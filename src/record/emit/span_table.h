@@ -6,6 +6,7 @@
 #ifndef KY_RECORD_EMIT_SPAN_TABLE_H
 #define KY_RECORD_EMIT_SPAN_TABLE_H
 
+#include <kymo/span.h>
 #include <stdbool.h>
 #include <wire/ring_image.h>
 
@@ -25,5 +26,15 @@ void ky_span_show(struct ky_ring_side *side, uint32_t entry, uint64_t word, uint
 /* It is over. False: its entry is not its own any more. Then the copy. */
 bool ky_span_hide(uint32_t entry, uint64_t word);
 void ky_span_copy(struct ky_ring_side *side, uint32_t entry);
+
+/* ---- span_api.c: the steps of a span that is recorded ---- */
+
+/* A number of its own, before the record of its begin; then it is open. An id of 0 afterwards: no
+ * ring is there. */
+void ky_span_number(struct kymo_span *span, uint32_t name);
+void ky_span_open(struct kymo_span *span);
+
+/* It is over; its id is 0 afterwards. False: there is nothing to record. */
+bool ky_span_close(struct kymo_span *span);
 
 #endif

@@ -246,8 +246,8 @@ static void gates__any_thread_any_time(void **state)
 	assert_int_equal(kymo_control.gates,
 			 (KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE) & ~KYMO_GATE_MARK);
 	kymo_recorder_gates(UINT32_MAX, 0);
-	assert_int_equal(kymo_control.gates,
-			 KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE | KYMO_GATE_ALLOC);
+	assert_int_equal(kymo_control.gates, KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE |
+						     KYMO_GATE_ALLOC | KYMO_GATE_CONN);
 	kymo_recorder_gates(UINT32_MAX, UINT32_MAX);
 	assert_int_equal(kymo_control.gates, 0);
 	test_recorder_close(&test);

@@ -239,7 +239,7 @@ static void ring_settings__reading_has_all_settings(void **state)
 	(void)state;
 	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
 	ky_settings_read(&control, &changes);
-	assert_int_equal(changes.count, 32);
+	assert_int_equal(changes.count, 33);
 	assert_int_equal(before("recording"), 0); /* it continues */
 	assert_int_equal(before("resources"), 0);
 	assert_int_equal(before("sampling"), 0);

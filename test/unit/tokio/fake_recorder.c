@@ -3,6 +3,7 @@
 
 #include <kymo/sampling.h>
 
+#include <kymo/conn.h>
 #include <kymo/emit.h>
 #include <kymo/off_cpu.h>
 #include <kymo/poll_cost.h>
@@ -43,6 +44,8 @@ struct fake_cost fake_last_cost(void)
 
 static struct fake_event events[EVENTS_MAX];
 static uint32_t event_count;
+static bool is_counting_only;
+static _Atomic uint32_t counted[KYMO_RECORD_COUNT];
 static struct fake_runtime runtime;
 static struct kymo_off_cpu last_off_cpu;
 static uint64_t off_cpu_ticks_min;
@@ -61,6 +64,18 @@ void fake_recorder_reset(uint32_t gates)
 	metadata_key[0] = 0;
 	memset(fake_places(), 0, sizeof(*fake_places()));
 	kymo_control.gates = gates;
+}
+
+void fake_counting_only(bool is_on)
+{
+	is_counting_only = is_on;
+	for (uint32_t i = 0; is_on && i < KYMO_RECORD_COUNT; i++)
+		counted[i] = 0;
+}
+
+uint32_t fake_counted(uint32_t record)
+{
+	return counted[record];
 }
 
 uint32_t fake_event_count(void)
@@ -104,6 +119,11 @@ void kymo_emit_slow(uint32_t record, uint32_t arg, uint32_t words, uint64_t a, u
 		    uint64_t c)
 {
 	(void)words;
+	if (is_counting_only) {
+		if (record < KYMO_RECORD_COUNT)
+			counted[record]++;
+		return;
+	}
 	if (event_count < EVENTS_MAX)
 		events[event_count++] = (struct fake_event){record, arg, a, b, c};
 }
@@ -116,6 +136,34 @@ uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_add
 	(void)code_address;
 	(void)copy;
 	return (uint32_t)(table_address & 0xffff);
+}
+
+/* A span's id is the connection's number and how many began. */
+static _Atomic uint32_t conn_spans;
+
+void kymo_conn_begin(struct kymo_span *span, const struct kymo_conn *conn)
+{
+	*span = (struct kymo_span){.id = (uint64_t)conn->number << 16 | (++conn_spans & 0xffff)};
+	kymo_emit(KYMO_GATE_CONN, KYMO_RECORD_CONN_BEGIN, conn->peer_port, 3, span->id,
+		  (uint64_t)conn->number << 32 | conn->descriptor, conn->since_ticks);
+}
+
+void kymo_conn_end(struct kymo_span *span, const struct kymo_conn *conn, uint64_t bytes_in,
+		   uint64_t bytes_out)
+{
+	(void)conn;
+	kymo_emit_ungated(KYMO_RECORD_CONN_END, conn->peer_port, 3, span->id, bytes_in, bytes_out);
+	span->id = 0;
+}
+
+void kymo_conn_wait(const struct kymo_span *span, uint64_t since_ticks)
+{
+	kymo_emit(KYMO_GATE_CONN, KYMO_RECORD_CONN_WAIT, 0, 2, span->id, since_ticks, 0);
+}
+
+void kymo_conn_unseen(uint32_t count)
+{
+	kymo_emit(KYMO_GATE_CONN, KYMO_RECORD_CONN_UNSEEN, 0, 1, count, 0, 0);
 }
 
 void kymo_runtime_describe(uint64_t key, const char *name, uint32_t kind, uint32_t copy)

@@ -24,6 +24,10 @@ struct fake_cost fake_last_cost(void);
 /* Forgets all events and metadata, opens these gates. */
 void fake_recorder_reset(uint32_t gates);
 
+/* Events of several threads are counted and not kept. on: from 0. */
+void fake_counting_only(bool is_on);
+uint32_t fake_counted(uint32_t record);
+
 uint32_t fake_event_count(void);
 struct fake_event fake_event_at(uint32_t index);
 uint32_t fake_count_of(uint32_t record);
