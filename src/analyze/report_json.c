@@ -146,6 +146,7 @@ static void lost_samples(struct ky_buf *out, const struct ky_trace *trace)
 	ky_json_number(out, "frees", lost[KY_STACK_FREE]);
 	ky_text(out, "}");
 	ky_json_number(out, "lost_switch_records", ky_trace_lost_switches(trace));
+	ky_json_number(out, "requests_unseen", trace->requests_unseen);
 }
 
 static void losses(struct ky_buf *out, const struct ky_trace *trace)
@@ -666,6 +667,7 @@ static void report_spans(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_number(out, "polled_ns", groups[i].split.polled_ns);
 		ky_json_number(out, "ready_ns", groups[i].split.ready_ns);
 		ky_json_number(out, "waiting_ns", groups[i].split.waiting_ns);
+		ky_json_number(out, "client_ns", groups[i].split.client_ns);
 		ky_json_number(out, "unknown_ns", groups[i].split.unknown_ns);
 		ky_text(out, "}");
 	}

@@ -7,6 +7,7 @@
 #include <base/earlier.h>
 #include <errno.h>
 #include <read/ascending.h>
+#include <read/requests.h>
 #include <read/sort.h>
 
 static void add_poll(struct ky_span_split *split, const struct ky_trace *trace,
@@ -164,6 +165,35 @@ static void split_by_sums(struct ky_span_split *split, struct ky_task_rows *rows
 	split_span(split, rows, &tail);
 }
 
+/* What a request's task waited for while there was nothing to read, and then something. sums: NULL:
+ * none. */
+static void split_client(struct ky_span_split *split, struct ky_task_rows *rows,
+			 const struct ky_trace_span *span, const struct split_sums *sums)
+{
+	uint64_t begin_ns = span->start_ns, end_ns = begin_ns + span->duration_ns;
+
+	for (uint32_t i = 0; i < span->wait_count; i++) {
+		const struct ky_request_wait *wait = &rows->trace->request_waits[span->wait_at + i];
+		uint64_t from_ns = ky_later(wait->from_ns, begin_ns);
+		uint64_t to_ns = ky_earlier(wait->to_ns, end_ns);
+		struct ky_trace_span part = *span;
+		struct ky_span_split waited = {0};
+
+		if (from_ns >= to_ns)
+			continue;
+		part.start_ns = from_ns;
+		part.duration_ns = to_ns - from_ns;
+		if (sums)
+			split_by_sums(&waited, rows, &part, sums);
+		else
+			split_span(&waited, rows, &part);
+		if (waited.waiting_ns > split->waiting_ns)
+			waited.waiting_ns = split->waiting_ns;
+		split->waiting_ns -= waited.waiting_ns;
+		split->client_ns += waited.waiting_ns;
+	}
+}
+
 static bool is_task_before(const void *a, const void *b, const void *ctx)
 {
 	const struct ky_trace *trace = ctx;
@@ -195,6 +225,8 @@ static bool split_task(struct ky_span_split *splits, struct ky_task_rows *rows,
 			split_by_sums(&splits[order[i]], rows, span, &sums);
 		else
 			split_span(&splits[order[i]], rows, span);
+		if (span->wait_count)
+			split_client(&splits[order[i]], rows, span, is_plain ? &sums : NULL);
 	}
 	release(&sums);
 	return is_made;
@@ -245,6 +277,7 @@ void ky_span_split_add(struct ky_span_split *sum, const struct ky_span_split *on
 	sum->polled_ns += one->polled_ns;
 	sum->ready_ns += one->ready_ns;
 	sum->waiting_ns += one->waiting_ns;
+	sum->client_ns += one->client_ns;
 	sum->unknown_ns += one->unknown_ns;
 	sum->polls += one->polls;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MILLION 1000000u
+#define COUNT_OF_PARTS 7u
 #define COUNT_MIN 5u          /* of a value, of both groups: what is rarer proves nothing */
 #define P_MAX_PPB 10000000u   /* 1 %, of all tests of the name */
 #define DIFFERENCE_PPM 50000u /* of shares, at least */
@@ -114,20 +115,21 @@ static bool add_parts(struct tail_making *making, const struct group *group)
 	static const struct {
 		const char *name;
 		size_t offset;
-	} parts[] = {
+	} parts[COUNT_OF_PARTS] = {
 		{"on_cpu", offsetof(struct ky_span_split, cpu_ns)},
 		{"off_cpu", offsetof(struct ky_span_split, off_cpu_ns)},
 		{"polled", offsetof(struct ky_span_split, polled_ns)},
 		{"ready", offsetof(struct ky_span_split, ready_ns)},
 		{"waiting", offsetof(struct ky_span_split, waiting_ns)},
+		{"client", offsetof(struct ky_span_split, client_ns)},
 		{"unknown", offsetof(struct ky_span_split, unknown_ns)},
 	};
 	struct ky_span_split slow = sum_of(making, group->slow, group->end);
 	struct ky_span_split typical = sum_of(making, group->low, group->high);
 	uint64_t slow_count = group->end - group->slow, typical_count = group->high - group->low;
-	double extra = 0, means[2][6];
+	double extra = 0, means[2][COUNT_OF_PARTS];
 
-	for (uint32_t i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < COUNT_OF_PARTS; i++) {
 		uint64_t value;
 
 		memcpy(&value, (const char *)&slow + parts[i].offset, sizeof(value));
@@ -136,7 +138,7 @@ static bool add_parts(struct tail_making *making, const struct group *group)
 		means[1][i] = (double)value / (double)typical_count;
 		extra += means[0][i] - means[1][i];
 	}
-	for (uint32_t i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < COUNT_OF_PARTS; i++) {
 		double more = means[0][i] - means[1][i];
 		struct ky_tail_row *row;
 

@@ -7,6 +7,7 @@
 #include <base/json_write.h>
 #include <base/out_text.h>
 #include <base/text.h>
+#include <read/requests.h>
 #include <read/spawns.h>
 #include <report/event_format.h>
 #include <report/syscall_name.h>
@@ -304,7 +305,35 @@ SPLIT(off_cpu, off_cpu_ns)
 SPLIT(polled, polled_ns)
 SPLIT(ready, ready_ns)
 SPLIT(waiting, waiting_ns)
+SPLIT(client, client_ns)
 SPLIT(unknown, unknown_ns)
+
+KY_CALL(span_request)
+{
+	const struct ky_trace_span *span = row;
+
+	(void)source;
+	if (span->request)
+		put_text(out, span->request == KY_REQUEST_OUT ? "out" : "in");
+}
+
+KY_CALL(span_idle)
+{
+	const struct ky_trace_span *span = row;
+
+	(void)source;
+	if (span->idle_since_ns && span->idle_since_ns <= span->start_ns)
+		put(out, span->start_ns - span->idle_since_ns);
+}
+
+KY_CALL(span_lead)
+{
+	const struct ky_trace_span *span = row;
+
+	(void)source;
+	if (span->request)
+		put(out, span->lead_ns);
+}
 
 KY_CALL(span_fields)
 {

@@ -164,10 +164,17 @@ static const struct ky_query_column spans[] = {
 	CALL("off_cpu_ns", NS, span_off_cpu, "... polled, and blocked or waiting for a CPU"),
 	CALL("polled_ns", NS, span_polled, "... polled, and not known which"),
 	CALL("ready_ns", NS, span_ready, "... ready and not polled"),
-	CALL("waiting_ns", NS, span_waiting, "... waiting for something"),
-	CALL("unknown_ns", NS, span_unknown, "... not known; the six add up to duration_ns"),
+	CALL("waiting_ns", NS, span_waiting, "... waiting for something else"),
+	CALL("client_ns", NS, span_client, "... waiting for more of the request to come in"),
+	CALL("unknown_ns", NS, span_unknown, "... not known; the seven add up to duration_ns"),
 	CALL("fields", TEXT, span_fields, "Its fields as JSON: json_extract(fields, '$.name')"),
 	ROW("is_open", FLAG, BOOL, ky_trace_span, is_open, 0, "Its end is not in the trace"),
+	CALL("request", TEXT, span_request,
+	     "Of a request: 'in' on a connection that the program accepted, 'out' on one that it "
+	     "made; else NULL"),
+	CALL("idle_ns", NS, span_idle, "Of a request: nothing moved on its connection before"),
+	CALL("lead_ns", NS, span_lead,
+	     "Of its duration: from its task's wake by the driver to the first read"),
 };
 
 static const struct ky_query_column span_tail[] = {
@@ -568,7 +575,24 @@ const struct ky_query_table ky_query_tables[] = {
 };
 const uint32_t ky_query_table_count = COUNT(ky_query_tables);
 
+#define REQUEST_PARTS                                                                              \
+	"cpu_ns + off_cpu_ns + polled_ns + waiting_ns AS service_ns, ready_ns AS scheduler_ns, "   \
+	"client_ns, unknown_ns, "
+
 const struct ky_query_view ky_query_views[] = {
+	{"requests", "Requests on connections (conn, conn_out), each split into who took the time",
+	 "SELECT start_ns, duration_ns, " REQUEST_PARTS
+	 "idle_ns, fields->>'connection' + 0 AS connection, fields->>'peer_port' + 0 AS peer_port, "
+	 "fields->>'bytes_in' + 0 AS bytes_in, fields->>'bytes_out' + 0 AS bytes_out, task, "
+	 "site, name, is_open FROM spans WHERE request IS NOT NULL",
+	 "-duration_ns"},
+	{"connections", "Connections by their requests; idle_ns: no request was open between them",
+	 "SELECT count(*) AS requests, min(start_ns) AS first_ns, sum(duration_ns) AS duration_ns, "
+	 "sum(service_ns) AS service_ns, sum(scheduler_ns) AS scheduler_ns, "
+	 "sum(client_ns) AS client_ns, sum(unknown_ns) AS unknown_ns, sum(idle_ns) AS idle_ns, "
+	 "sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, connection, peer_port, name "
+	 "FROM requests WHERE connection IS NOT NULL GROUP BY connection",
+	 "-duration_ns"},
 	{"spawn_sites", "Tasks by spawn place",
 	 "SELECT count(*) AS tasks, sum(is_ended = 0) AS alive, sum(polls) AS polls, "
 	 "sum(busy_ns) AS busy_ns, max(poll_max_ns) AS poll_max_ns, sum(delay_ns) AS delay_ns, "

@@ -13,6 +13,7 @@
 #include <read/names.h>
 #include <read/processes.h>
 #include <read/sort.h>
+#include <read/requests.h>
 #include <read/spans.h>
 #include <read/trace.h>
 #include <read/turns.h>
@@ -172,6 +173,12 @@ bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame);
 bool ky_load_span(struct ky_load *load, const struct ky_frame *frame,
 		  const struct ky_event_type *type);
 int ky_spans_finish(struct ky_trace *trace);
+
+/* requests.c: the waits of requests, and what is not seen of them; waits and begins of spans that
+ * are not linked yet. */
+bool ky_load_request_wait(struct ky_load *load, const struct ky_frame *frame);
+bool ky_load_request_unseen(struct ky_load *load, const struct ky_frame *frame);
+int ky_requests_finish(struct ky_trace *trace);
 
 /* load_samples.c: events with stacks; samples that were lost, by the cause of the LossEvent. */
 bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame);

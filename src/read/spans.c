@@ -25,13 +25,15 @@ enum field {
 	FIELD_IDLE,
 	FIELD_POLLS,
 	FIELD_AT_EXIT,
-	FIELDS, /* of the program's own from here on */
+	FIELD_IDLE_SINCE, /* of a request */
+	FIELDS,           /* of the program's own from here on */
 	FIELD_OWN = FIELDS
 };
 
 static const char *const field_names[FIELDS] = {
-	"span_id",  "parent_span_id", "span_name", "dial9.tokio.task_id", "worker_id",
-	"start_ns", "active_ns",      "idle_ns",   "poll_count",          "at_exit"};
+	"span_id",    "parent_span_id", "span_name",    "dial9.tokio.task_id",
+	"worker_id",  "start_ns",       "active_ns",    "idle_ns",
+	"poll_count", "at_exit",        "idle_since_ns"};
 
 static enum field field_of(const struct ky_slice *name)
 {
@@ -56,7 +58,8 @@ uint8_t ky_span_kind_of(const char *type)
 /* One exit ends it: it is entered once. */
 static bool is_single(const char *type)
 {
-	return ky_text_contains(type, ":kymo::span:") || ky_text_contains(type, ":dial9_utils::");
+	return ky_text_contains(type, ":kymo::span:") || ky_text_contains(type, ":dial9_utils::") ||
+	       ky_request_is_type(type);
 }
 
 uint32_t ky_span_place(struct ky_names *names, const char *type)
@@ -169,7 +172,14 @@ static bool add_field(struct ky_load *load, struct ky_span_edge *edge, const str
 static bool take_field(struct ky_load *load, struct ky_span_edge *edge, const struct ky_slice *name,
 		       const struct ky_value *value, bool has_fields)
 {
-	switch (field_of(name)) {
+	enum field field = field_of(name);
+
+	if (field == FIELD_IDLE_SINCE && !edge->is_request)
+		field = FIELD_OWN;
+	switch (field) {
+	case FIELD_IDLE_SINCE:
+		edge->idle_since_ns = value->as.number;
+		return true;
 	case FIELD_ID:
 		edge->id = value->as.number;
 		return true;
@@ -210,7 +220,8 @@ bool ky_load_span(struct ky_load *load, const struct ky_frame *frame,
 				    .name = type->span_name,
 				    .field_at = trace->span_field_count,
 				    .kind = type->span_kind,
-				    .is_single = is_single(type->name)};
+				    .is_single = is_single(type->name),
+				    .is_request = ky_request_is_type(type->name)};
 	bool has_fields;
 
 	if (private->span_edge_count == EDGES_MAX)
@@ -258,6 +269,7 @@ static bool begin(struct span_making *making, const struct ky_span_edge *edge, u
 							  .id = edge->id,
 							  .parent_id = edge->parent_id,
 							  .worker_id = edge->worker_id,
+							  .idle_since_ns = edge->idle_since_ns,
 							  .name = edge->name,
 							  .task = edge->task,
 							  .parent = KY_NONE,
@@ -275,11 +287,48 @@ static void end(struct span_making *making, uint64_t ns)
 	making->at = KY_NONE;
 }
 
+/* Fields of its begin and others of its end, one after the other. */
+static bool join_fields(struct ky_trace *trace, struct ky_trace_span *span,
+			const struct ky_span_edge *edge)
+{
+	uint32_t first = trace->span_field_count, begin_count = span->field_count;
+
+	if (begin_count > FIELDS_MAX || begin_count + edge->field_count > FIELD_LIST_MAX - first)
+		return true;
+	if (!ky_pages_array(&trace->pages, &trace->span_fields, &trace->span_field_capacity,
+			    first + begin_count + edge->field_count, sizeof(*trace->span_fields)))
+		return false;
+	for (uint32_t i = 0; i < begin_count; i++)
+		trace->span_fields[first + i] = trace->span_fields[span->field_at + i];
+	span->field_at = first;
+	for (uint32_t i = 0; i < edge->field_count; i++) {
+		struct ky_pair pair = trace->span_fields[edge->field_at + i];
+		uint32_t same = 0;
+
+		while (same < begin_count && trace->span_fields[first + same].key != pair.key)
+			same++;
+		if (same == begin_count)
+			trace->span_fields[first + span->field_count++] = pair;
+	}
+	trace->span_field_count = first + span->field_count;
+	return true;
+}
+
 /* What the event says of its span that is not known yet. */
-static void note(struct span_making *making, const struct ky_span_edge *edge)
+static bool note(struct span_making *making, const struct ky_span_edge *edge)
 {
 	struct ky_trace_span *span = &making->trace->spans[making->at];
 
+	if (span->name == KY_NONE)
+		span->name = edge->name;
+	if (span->task == KY_NONE)
+		span->task = edge->task;
+	if (!span->parent_id)
+		span->parent_id = edge->parent_id;
+	if (edge->is_request && !span->request)
+		span->request = ky_request_kind_of(making->trace, edge->name);
+	if (span->request && span->field_count && edge->field_count)
+		return join_fields(making->trace, span, edge);
 	if (!span->field_count) {
 		span->field_at = edge->field_at;
 		span->field_count = edge->field_count;
@@ -287,12 +336,7 @@ static void note(struct span_making *making, const struct ky_span_edge *edge)
 		span->field_at = edge->field_at; /* its own, and those that came late */
 		span->field_count = edge->field_count;
 	}
-	if (span->name == KY_NONE)
-		span->name = edge->name;
-	if (span->task == KY_NONE)
-		span->task = edge->task;
-	if (!span->parent_id)
-		span->parent_id = edge->parent_id;
+	return true;
 }
 
 /* Its id came back, and its close was lost: it is another one's. */
@@ -334,8 +378,7 @@ static bool take(struct span_making *making, const struct ky_span_edge *edge)
 			making->depth = 0;
 		}
 		making->depth++;
-		note(making, edge);
-		return true;
+		return note(making, edge);
 	}
 	/* It began before the trace, or its begin was held back. */
 	if (making->at == KY_NONE && edge->start_ns && edge->start_ns <= edge->time_ns &&
@@ -343,7 +386,8 @@ static bool take(struct span_making *making, const struct ky_span_edge *edge)
 		return false;
 	if (making->at == KY_NONE)
 		return true;
-	note(making, edge);
+	if (!note(making, edge))
+		return false;
 	if (edge->kind == KY_SPAN_EXIT)
 		take_exit(making, edge);
 	else if (edge->kind == KY_SPAN_CLOSE) /* It may be dropped long after its end. */
@@ -463,7 +507,7 @@ int ky_spans_finish(struct ky_trace *trace)
 	private->span_edges = NULL;
 	private->span_edge_count = private->span_edge_capacity = 0;
 	if (is_made && trace->span_count)
-		is_made = link_spans(trace);
+		is_made = ky_requests_finish(trace) == 0 && link_spans(trace);
 	return is_made ? 0 : trace->pages.failed;
 }
 

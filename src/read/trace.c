@@ -421,6 +421,7 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->crashes, 0);
 	ky_pages_free(pages, trace->spans, 0);
 	ky_pages_free(pages, trace->span_fields, 0);
+	ky_pages_free(pages, trace->request_waits, 0);
 	ky_pages_free(pages, trace->spawn_windows, 0);
 	ky_pages_free(pages, trace->spawns, 0);
 	if (trace->private)

@@ -232,6 +232,11 @@ struct ky_trace_span {
 	uint32_t enter_count;           /* saturating */
 	uint32_t field_at, field_count; /* in span_fields */
 	bool is_open;                   /* its end is not in the trace */
+	/* Of requests: read/requests.h. */
+	uint8_t request;              /* enum ky_request_kind */
+	uint32_t wait_at, wait_count; /* in request_waits */
+	uint64_t idle_since_ns;       /* 0: not known */
+	uint64_t lead_ns;             /* of its duration, before the first read */
 };
 
 /* The kernel's switch records were watched in [from, to), which stands for [stretch, to): see
@@ -467,6 +472,9 @@ struct ky_trace {
 	struct ky_pair *span_fields; /* of all spans: the key's and the value's name index */
 	uint32_t span_field_count, span_field_capacity;
 	uint32_t span_count, span_capacity;
+	struct ky_request_wait *request_waits; /* by id of the span, then time */
+	uint32_t request_wait_count, request_wait_capacity;
+	uint64_t requests_unseen;
 	struct ky_column notifies;             /* struct ky_notify_row: read/turns.h */
 	struct ky_trace_retention *retentions; /* ascending by time */
 	uint32_t retention_count, retention_capacity;

@@ -95,6 +95,11 @@ void ky_loss_rows(struct ky_buf *out, const struct ky_trace *trace)
 		ky_out_format(out, "%s of the kernel's switch records\n",
 			      ky_out_count(cell, switches));
 	}
+	if (trace->requests_unseen) {
+		row(out, &is_first);
+		ky_out_format(out, "%s connections or requests on them are not seen\n",
+			      ky_out_count(cell, trace->requests_unseen));
+	}
 	if (is_first && horizons) {
 		row(out, &is_first);
 		ky_out_format(out,

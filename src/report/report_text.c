@@ -86,6 +86,7 @@ static void print_spans(const struct ky_report_view *view)
 {
 	struct ky_span_group *groups;
 	struct ky_table table;
+	bool has_clients = false;
 	uint32_t count;
 
 	if (ky_span_groups(view->trace, view->report->spans_from_ns, view->report->spans_to_ns,
@@ -100,13 +101,19 @@ static void print_spans(const struct ky_report_view *view)
 	ky_out_heading(
 		view->out, view->is_coloured,
 		"Spans by name, most time first, and what their tasks did: in polls is not split");
-	ky_table_begin(&table, "rrrrrrrrrrl",
-		       "Count|p50|p99|Max|Open|On CPU|Off CPU|In polls|Ready|Waiting|Span");
+	for (uint32_t i = 0; i < count; i++)
+		has_clients |= groups[i].split.client_ns != 0;
+	ky_table_begin(&table, has_clients ? "rrrrrrrrrrrl" : "rrrrrrrrrrl",
+		       has_clients ?
+			       "Count|p50|p99|Max|Open|On CPU|Off CPU|In polls|Ready|Waiting|"
+			       "For client|Span" :
+			       "Count|p50|p99|Max|Open|On CPU|Off CPU|In polls|Ready|Waiting|Span");
 	for (uint32_t i = 0; i < count && i < SPANS_MAX; i++) {
 		const struct ky_quantiles *lengths = &groups[i].lengths;
 		const struct ky_span_split *split = &groups[i].split;
 		uint64_t all_ns = split->cpu_ns + split->off_cpu_ns + split->polled_ns +
-				  split->ready_ns + split->waiting_ns + split->unknown_ns;
+				  split->ready_ns + split->waiting_ns + split->client_ns +
+				  split->unknown_ns;
 
 		ky_table_count(&table, lengths->count);
 		ky_table_duration(&table, lengths->p50);
@@ -118,6 +125,8 @@ static void print_spans(const struct ky_report_view *view)
 		ky_report_share_cell(&table, split->polled_ns, all_ns);
 		ky_report_share_cell(&table, split->ready_ns, all_ns);
 		ky_report_share_cell(&table, split->waiting_ns, all_ns);
+		if (has_clients)
+			ky_report_share_cell(&table, split->client_ns, all_ns);
 		ky_report_name_cell(&table, view, groups[i].name);
 	}
 	ky_table_end(&table, view->out, 2, view->is_coloured);
