@@ -86,6 +86,7 @@ CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|timespec_get|time|clock)\s*\
 CLOCK_FILES = {
     "src/base/now.h": "the place itself",
     "adapters/tokio/blocking.h": "adapters see public headers alone; a reading on their fast path",
+    "adapters/tokio/waits.c": "the same; what the time-out of a futex is beside",
 }
 TAG_TWINS = {"kymo_recorder": "the host with a thread and the one without; a program links one"}
 SPDX = "SPDX-License-Identifier: Apache-2.0 OR MIT"

@@ -74,6 +74,7 @@ static uint32_t kind_of(const char *name)
 								       "eventfd",
 								       "write",
 								       "eventfd_write",
+								       "epoll_ctl",
 								       "prctl",
 								       "pthread_setname_np",
 								       "pthread_create",

@@ -258,6 +258,7 @@ static void start_over(struct ky_tokio_thread *self)
 	self->is_late_worker = false;
 	self->is_driver = false;
 	self->parker = NULL;
+	self->parked_on = 0;
 }
 
 static OUT_OF_LINE void enter_runtime(struct ky_tokio_thread *self,

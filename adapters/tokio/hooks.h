@@ -32,6 +32,7 @@ struct ky_tokio_thread {
 	uint32_t depth;         /* open polls */
 	uint32_t workers;       /* open launches: not 0 means this thread is a worker */
 	const uint32_t *parker; /* what this worker's condition variable waits on, once seen */
+	uint64_t parked_on;     /* as it was recorded last: kymo_parked_on() */
 	uint32_t generation;    /* of the recording in which this thread's role was reported */
 	bool is_woken;          /* a wake of `current` was recorded inside its poll */
 	bool is_driver;         /* the last outermost poll was a current-thread runtime's */

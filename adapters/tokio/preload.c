@@ -25,6 +25,7 @@
 #include "hooks.h"
 #include "late.h"
 #include "live.h"
+#include "parked_on.h"
 #include "patch.h"
 #include "preload.h"
 #include "runtimes.h"
@@ -554,7 +555,7 @@ int ky_preload_start(struct kymo_attach_block *block)
 	}
 	atomic_fetch_add_explicit(&ky_tokio_generation, 1, memory_order_relaxed);
 	ky_tokio_runtimes_start_over();
-	ky_tokio_waits_learn();
+	ky_tokio_parked_on_learn();
 	atomic_store_explicit(&ky_tokio_call_ticks_min, 0, memory_order_relaxed);
 	name_tables(&search->found);
 	result = ky_tokio_live_apply();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "waits.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
@@ -10,7 +9,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -23,18 +21,15 @@
 #include "conns.h"
 #include "failing.h"
 #include "hooks.h"
+#include "parked_on.h"
 #include "threads.h"
 
 #define READY_MAX 0xfffeu
 #define READY_FAILED 0xffffu
 
 #define LOCK_CONTENDED 2
-#define EVENTFD_MAX 1024
-#define EVENTFD_LINK "anon_inode:[eventfd]"
 
 extern const char ky_tokio_syscall[];
-
-static uint64_t eventfds[EVENTFD_MAX / 64];
 
 enum role {
 	ROLE_NONE,
@@ -68,14 +63,14 @@ static enum role role_of(bool is_zero, const uint32_t *futex)
 	return ROLE_PARK;
 }
 
-static void begin(struct wait_span *span, bool is_zero, const uint32_t *futex)
+/* True: it is a park, which the caller records. */
+static bool begin(struct wait_span *span, bool is_zero, const uint32_t *futex)
 {
 	span->role = role_of(is_zero, futex);
 	span->lock = (uintptr_t)futex;
-	if (span->role == ROLE_PARK)
-		kymo_park(futex ? KYMO_WAIT_FUTEX : KYMO_WAIT_EPOLL);
 	if (span->role == ROLE_WAIT || span->role == ROLE_TURN)
 		span->ticks = ky_tokio_ticks();
+	return span->role == ROLE_PARK;
 }
 
 static void end(const struct wait_span *span, uint32_t wait, long result)
@@ -116,12 +111,44 @@ static void end(const struct wait_span *span, uint32_t wait, long result)
 	errno = saved;
 }
 
+/* ---- parks ---- */
+
+static int64_t ms_of(const struct timespec *time)
+{
+	if (time->tv_sec > KYMO_PARK_TIMEOUT_MS_MAX)
+		return KYMO_PARK_TIMEOUT_MS_MAX;
+	return (int64_t)time->tv_sec * 1000 + (time->tv_nsec + 999999) / 1000000;
+}
+
+/* Of a futex wait; below 0: none. One that is absolute takes a reading of the clock, which few
+ * parks need: those of a runtime that has timers and no I/O. */
+static int64_t ms_until(const struct timespec *time, long operation)
+{
+	struct timespec now, left;
+
+	if (!time)
+		return -1;
+	if ((operation & FUTEX_CMD_MASK) == FUTEX_WAIT)
+		return ms_of(time);
+	clock_gettime(operation & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC, &now);
+	if (time->tv_sec < now.tv_sec)
+		return 0;
+	left.tv_sec = time->tv_sec - now.tv_sec;
+	left.tv_nsec = time->tv_nsec - now.tv_nsec;
+	if (left.tv_nsec < 0) {
+		left.tv_sec--;
+		left.tv_nsec += 1000000000;
+	}
+	return left.tv_sec < 0 ? 0 : ms_of(&left);
+}
+
 static int on_epoll_wait(int fd, struct epoll_event *events, int count, int timeout)
 {
 	struct wait_span span;
 	int result;
 
-	begin(&span, timeout == 0, NULL);
+	if (begin(&span, timeout == 0, NULL))
+		ky_tokio_park_in_driver(fd, timeout);
 	result = epoll_wait(fd, events, count, timeout);
 	end(&span, KYMO_WAIT_EPOLL, result);
 	return result;
@@ -133,7 +160,8 @@ static int on_epoll_pwait(int fd, struct epoll_event *events, int count, int tim
 	struct wait_span span;
 	int result;
 
-	begin(&span, timeout == 0, NULL);
+	if (begin(&span, timeout == 0, NULL))
+		ky_tokio_park_in_driver(fd, timeout);
 	result = epoll_pwait(fd, events, count, timeout, mask);
 	end(&span, KYMO_WAIT_EPOLL, result);
 	return result;
@@ -146,41 +174,31 @@ static int on_epoll_pwait2(int fd, struct epoll_event *events, int count,
 	struct wait_span span;
 	int result;
 
-	begin(&span, is_zero, NULL);
+	if (begin(&span, is_zero, NULL))
+		ky_tokio_park_in_driver(fd, timeout ? ms_of(timeout) : -1);
 	/* By number: older C libraries do not have it, and then no thread calls us. */
 	result = (int)syscall(SYS_epoll_pwait2, fd, events, count, timeout, mask, NSIG / 8);
 	end(&span, KYMO_WAIT_EPOLL, result);
 	return result;
 }
 
-/* The other way to wake a worker: the driver's eventfd. Which descriptors are one is learnt when
- * they are made. */
+/* The other way to wake a worker: the driver's eventfd. */
 static int on_eventfd(unsigned int value, int flags)
 {
 	int fd = eventfd(value, flags);
 
-	if (fd >= 0 && fd < EVENTFD_MAX)
-		__atomic_fetch_or(&eventfds[fd / 64], UINT64_C(1) << (fd % 64), __ATOMIC_RELAXED);
+	ky_tokio_eventfd_note(fd);
 	return fd;
 }
 
-void ky_tokio_waits_learn(void)
+static int on_epoll_ctl(int poller, int operation, int fd, struct epoll_event *event)
 {
-	DIR *stream = opendir("/proc/self/fd");
-	struct dirent *entry;
-	char target[32];
+	int result = epoll_ctl(poller, operation, fd, event);
 
-	while (stream && (entry = readdir(stream)) != NULL) {
-		ssize_t bytes = readlinkat(dirfd(stream), entry->d_name, target, sizeof(target));
-		long fd = strtol(entry->d_name, NULL, 10);
-
-		if (bytes == sizeof(EVENTFD_LINK) - 1 && fd >= 0 && fd < EVENTFD_MAX &&
-		    memcmp(target, EVENTFD_LINK, sizeof(EVENTFD_LINK) - 1) == 0)
-			__atomic_fetch_or(&eventfds[fd / 64], UINT64_C(1) << (fd % 64),
-					  __ATOMIC_RELAXED);
-	}
-	if (stream)
-		closedir(stream);
+	/* The kernel has read the event: it is there. */
+	if (operation == EPOLL_CTL_ADD && result == 0 && ky_tokio_is_eventfd(fd))
+		ky_tokio_driver_note(poller, fd, event->data.u64);
+	return result;
 }
 
 static void notify(int fd)
@@ -193,8 +211,7 @@ static ssize_t on_write(int fd, const void *bytes, size_t count)
 	uint64_t begin = ky_tokio_call_begin();
 	ssize_t result;
 
-	if (KYMO_UNLIKELY(count == sizeof(uint64_t)) && fd >= 0 && fd < EVENTFD_MAX &&
-	    __atomic_load_n(&eventfds[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1)
+	if (KYMO_UNLIKELY(count == sizeof(uint64_t)) && ky_tokio_is_eventfd(fd))
 		notify(fd);
 	result = write(fd, bytes, count);
 	ky_tokio_call_ended(begin, SYS_write, fd, result);
@@ -246,7 +263,8 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 	struct wait_span span;
 
 	if (command == FUTEX_WAKE) {
-		if (ky_tokio_is_worker(&ky_tokio_self) || ky_tokio_self.depth)
+		if (ky_tokio_is_worker(&ky_tokio_self) || ky_tokio_self.depth ||
+		    ky_tokio_is_parked_on(address))
 			kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_NOTIFY, KYMO_WAIT_FUTEX, 1,
 				  (uintptr_t)address, 0, 0);
 		return syscall(number, address, operation, value, timeout, address2, value3);
@@ -255,7 +273,8 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 		return syscall(number, address, operation, value, timeout, address2, value3);
 	if (is_lock(address, value))
 		return syscall(number, address, operation, value, timeout, address2, value3);
-	begin(&span, false, address);
+	if (begin(&span, false, address))
+		ky_tokio_park_on(address, ms_until((const struct timespec *)timeout, operation));
 	result = syscall(number, address, operation, value, timeout, address2, value3);
 	end(&span, KYMO_WAIT_FUTEX, result);
 	return result;
@@ -314,6 +333,8 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return (uintptr_t)on_epoll_pwait;
 	case KY_TOKIO_GOT_EVENTFD:
 		return (uintptr_t)on_eventfd;
+	case KY_TOKIO_GOT_EPOLL_CTL:
+		return (uintptr_t)on_epoll_ctl;
 	case KY_TOKIO_GOT_WRITE:
 		return (uintptr_t)on_write;
 	case KY_TOKIO_GOT_EPOLL_PWAIT2:

@@ -14,10 +14,6 @@
 /* The replacement for one kind of slot (enum ky_tokio_got_kind). */
 uintptr_t ky_tokio_wait_address(uint32_t kind);
 
-/* Which descriptors are eventfds by now: those that were made before we were here. Takes a reading
- * of /proc; for the thread that `kymo attach` made. */
-void ky_tokio_waits_learn(void);
-
 /* Called by thunks_<arch>.S for syscall(SYS_futex, ...). */
 long ky_tokio_on_futex(long number, uint32_t *address, long operation, long value, long timeout,
 		       long address2, long value3);

@@ -55,6 +55,7 @@ void add_park(struct making *making, uint32_t worker)
 	ky_trc_enc_varint(&making->enc, making->time_ns);
 	ky_trc_enc_u32(&making->enc, 1000 + worker);
 	ky_trc_enc_u8(&making->enc, 1);
+	ky_trc_enc_opt_varint(&making->enc, true, 7);
 	count_event(making);
 }
 

@@ -60,7 +60,7 @@ enum kymo_record {
 	KYMO_RECORD_WAKE = 5,       /* arg: enum kymo_wake_flags, stack; word: task word */
 	KYMO_RECORD_SPAWN = 6,      /* arg: 0; word: task word */
 	KYMO_RECORD_TASK_END = 7,   /* an end outside a poll; word: task word */
-	KYMO_RECORD_PARK = 8,       /* arg: enum kymo_wait */
+	KYMO_RECORD_PARK = 8,       /* arg: enum kymo_wait, time-out (kymo_park_timeout()) */
 	KYMO_RECORD_UNPARK = 9,     /* arg: ready count, saturating; 0xffff = failed */
 	/* zero-time-out wait; arg: ready count; word: duration in ticks */
 	KYMO_RECORD_DRIVER_TURN = 10,
@@ -110,10 +110,16 @@ enum kymo_record {
 	KYMO_RECORD_CONN_END = 32,
 	KYMO_RECORD_CONN_WAIT = 33,
 	KYMO_RECORD_CONN_UNSEEN = 34,
+	/* what wakes the worker on this thread from its parks, from here on; word: address of its
+	 * futex | (descriptor that wakes its driver + 1) << KYMO_PARKED_ON_FD_SHIFT; 0: not
+	 * known */
+	KYMO_RECORD_PARKED_ON = 35,
 	KYMO_RECORD_COUNT
 };
 
 #define KYMO_FAILED_FD_MAX 0xfffffu
+#define KYMO_PARKED_ON_FD_SHIFT 48 /* no address of a program is longer on x86_64 and aarch64 */
+#define KYMO_PARKED_ON_FD_MAX 0xfffeu
 
 enum kymo_spawn_by {
 	KYMO_SPAWN_BY_POLL = 0, /* the innermost open poll of the thread */
@@ -169,6 +175,13 @@ enum kymo_wait {
 	KYMO_WAIT_FUTEX = 2,
 	KYMO_WAIT_EVENTFD = 3
 };
+
+/* Above them in a PARK: 0: its time-out is not known. */
+#define KYMO_PARK_WAIT_MASK 3u
+#define KYMO_PARK_TIMEOUT_SHIFT 2
+#define KYMO_PARK_TIMEOUT_NONE 1u       /* the wait has none */
+#define KYMO_PARK_TIMEOUT_ZERO 2u       /* and ms, rounded up */
+#define KYMO_PARK_TIMEOUT_MS_MAX 16381u /* so long, or longer */
 
 enum kymo_drop_cause {
 	KYMO_DROP_SIGNAL = 1,   /* raised in a signal handler that interrupted an event of ours */

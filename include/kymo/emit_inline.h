@@ -151,7 +151,18 @@ static inline void kymo_task_end(uint64_t task, uint32_t name)
 	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_TASK_END, 0, 1, kymo_task_word(task, name), 0, 0);
 }
 
-/* The worker on this thread goes to sleep. wait: enum kymo_wait. */
+/* The time-out of a wait, for kymo_park(); ms below 0: it has none. */
+static inline uint32_t kymo_park_timeout(int64_t ms)
+{
+	if (ms < 0)
+		return KYMO_PARK_TIMEOUT_NONE << KYMO_PARK_TIMEOUT_SHIFT;
+	if (ms > KYMO_PARK_TIMEOUT_MS_MAX)
+		ms = KYMO_PARK_TIMEOUT_MS_MAX;
+	return (uint32_t)(ms + KYMO_PARK_TIMEOUT_ZERO) << KYMO_PARK_TIMEOUT_SHIFT;
+}
+
+/* The worker on this thread goes to sleep. wait: enum kymo_wait, and kymo_park_timeout() where the
+ * time-out is known. */
 static inline void kymo_park(uint32_t wait)
 {
 	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_PARK, wait, 0, 0, 0, 0);
@@ -183,6 +194,14 @@ static inline void kymo_worker_end(void)
 {
 	if (kymo_gate_is_open(KYMO_GATE_POLL))
 		kymo_emit_slow(KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+}
+
+/* What wakes the worker on this thread from its parks: the word of a PARKED_ON. */
+static inline void kymo_parked_on(uint64_t word)
+{
+	/* Rare, and the slow path remembers it, too. */
+	if (kymo_gate_is_open(KYMO_GATE_PARK))
+		kymo_emit_slow(KYMO_RECORD_PARKED_ON, 0, 1, word, 0, 0);
 }
 
 /* This thread's polls belong to this runtime from here on. */

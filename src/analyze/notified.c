@@ -25,6 +25,7 @@ struct notified_making {
 	struct ky_notified *notified;
 	struct target *targets;
 	uint32_t target_count;
+	bool has_futexes; /* the trace says what workers park on */
 };
 
 /* When the park that is open then ends, of a worker that waits so; UINT64_MAX: it is in none. */
@@ -42,7 +43,9 @@ static uint64_t park_end(const struct ky_trace *trace, uint32_t worker, uint64_t
 	return park.start_ns + park.duration_ns;
 }
 
-static uint32_t first_to_leave(const struct ky_trace *trace, uint64_t ns, uint32_t wait)
+/* eventfd: + 1, of the driver that they wait in; 0: it is not known whose it is. */
+static uint32_t first_to_leave(const struct ky_trace *trace, uint64_t ns, uint32_t wait,
+			       uint64_t eventfd)
 {
 	uint64_t first_ns = UINT64_MAX;
 	uint32_t found = KY_NONE;
@@ -50,7 +53,8 @@ static uint32_t first_to_leave(const struct ky_trace *trace, uint64_t ns, uint32
 	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
 		uint64_t end_ns;
 
-		if (!ky_poll_homes_has_queue(trace, worker))
+		if (!ky_poll_homes_has_queue(trace, worker) ||
+		    (wait == WAIT_DRIVER && trace->workers[worker].eventfd_next != eventfd))
 			continue;
 		end_ns = park_end(trace, worker, ns, wait);
 		if (end_ns < first_ns) {
@@ -115,7 +119,7 @@ static bool learn(struct notified_making *making)
 		ky_trace_notify(trace, row, &notify);
 		if (notify.via != KY_NOTIFY_FUTEX)
 			continue;
-		worker = first_to_leave(trace, notify.time_ns, WAIT_FUTEX);
+		worker = first_to_leave(trace, notify.time_ns, WAIT_FUTEX, 0);
 		target = worker == KY_NONE ? NULL : find_target(making, notify.target, &failed);
 		if (!target)
 			continue;
@@ -136,24 +140,35 @@ static bool learn(struct notified_making *making)
 	return !failed;
 }
 
+/* Whose it is stands in the trace, or was learned. */
+static bool find_worker(struct notified_making *making, const struct ky_notify *notify,
+			uint32_t *worker)
+{
+	uint32_t known = ky_trace_notified_worker(making->trace, notify);
+	const struct target *target;
+	bool failed = false;
+
+	*worker = known;
+	if (notify->via == KY_NOTIFY_EVENTFD)
+		*worker = first_to_leave(making->trace, notify->time_ns, WAIT_DRIVER,
+					 known == KY_NONE ? 0 : notify->target + 1);
+	if (notify->via != KY_NOTIFY_FUTEX || making->has_futexes)
+		return true;
+	target = find_target(making, notify->target, &failed);
+	*worker = target ? target->worker : KY_NONE;
+	return !failed;
+}
+
 static bool assign(struct notified_making *making)
 {
 	const struct ky_trace *trace = making->trace;
 	struct ky_notify notify;
-	bool failed = false;
 
 	for (uint64_t row = 0; row < trace->notifies.row_count; row++) {
-		uint32_t worker = KY_NONE;
+		uint32_t worker;
 
 		ky_trace_notify(trace, row, &notify);
-		if (notify.via == KY_NOTIFY_EVENTFD) {
-			worker = first_to_leave(trace, notify.time_ns, WAIT_DRIVER);
-		} else if (notify.via == KY_NOTIFY_FUTEX) {
-			const struct target *target = find_target(making, notify.target, &failed);
-
-			worker = target ? target->worker : KY_NONE;
-		}
-		if (failed ||
+		if (!find_worker(making, &notify, &worker) ||
 		    (worker != KY_NONE && !add_time(making->notified, worker, notify.time_ns)))
 			return false;
 	}
@@ -175,7 +190,12 @@ int ky_notified_make(struct ky_notified *out, const struct ky_trace *trace)
 		memset(out->workers, 0, bytes);
 		out->worker_count = trace->worker_count;
 	}
-	is_made = out->workers && making.targets && learn(&making) && assign(&making);
+	for (uint32_t i = 0; out->workers && i < out->worker_count; i++) {
+		out->workers[i].has_futex = trace->workers[i].futex != 0;
+		making.has_futexes |= out->workers[i].has_futex;
+	}
+	is_made = out->workers && making.targets && (making.has_futexes || learn(&making)) &&
+		  assign(&making);
 	for (uint32_t i = 0; i < making.target_count; i++)
 		ky_free(making.targets[i].votes);
 	ky_free(making.targets);

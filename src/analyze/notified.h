@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* notified.h - which parked worker each notification was for.
  *
- * A write to the driver's descriptor is for the worker that waits in the driver. A futex has an
- * address that is one worker's for life, and is learned: the worker that leaves its park first
- * after a notification of it. An address is known that was used three times and more, by three of
- * four times for the same worker; the parks of a worker without one are not told apart.
+ * A write to a driver's descriptor is for the worker that waits in that driver. A futex has an
+ * address that is one worker's for life; WorkerEvent says whose. In a trace without that it is
+ * learned: the worker that leaves its park first after a notification of it. Such an address is
+ * known that was used three times and more, by three of four times for the same worker; the parks
+ * of a worker without one are not told apart.
  * Memory:      8 bytes a notification.
  * Threads:     owner while it is made; any number of readers afterwards.
  */

@@ -292,34 +292,6 @@ static void on_blocking(struct ky_convert *convert, struct ky_dthread *thread,
 
 /* ---- parks, driver, waits ---- */
 
-static void on_park(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,
-		    uint64_t ns)
-{
-	struct ky_drain_worker *worker;
-	uint64_t cpu;
-
-	thread->boundary_ns = ns;
-	/* Only workers park; a thread without one just waits. */
-	if (thread->worker == KY_NONE32 || thread->depth ||
-	    !ky_convert_worker_take(convert, thread, ns, ns))
-		return;
-	worker = &convert->workers.list[thread->worker];
-	cpu = ky_worker_cpu(worker, ns);
-	worker->cpu_ns = cpu;
-	worker->active_since_ns = ns;
-	worker->is_parked = rec->type == KYMO_RECORD_PARK;
-	if (convert->chunk.is_muted ||
-	    (convert->retain.is_on &&
-	     !ky_retain_writes_park(convert, thread->worker, worker->is_parked, ns)))
-		return;
-	if (worker->is_parked)
-		ky_trc_enc_park(&convert->chunk.enc, ns, ky_worker_id(thread->worker), cpu,
-				thread->tid, ky_park_wait(rec->arg));
-	else
-		ky_trc_enc_unpark(&convert->chunk.enc, ns, ky_worker_id(thread->worker), cpu,
-				  thread->tid, ky_ready_count(rec->arg));
-}
-
 static void on_driver_turn(struct ky_convert *convert, struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns)
 {
@@ -584,6 +556,9 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 	case KYMO_RECORD_FAILED_CALLS:
 		ky_convert_failed_calls(convert, thread, rec, ns);
 		break;
+	case KYMO_RECORD_PARKED_ON:
+		thread->parked_on = rec->a;
+		break;
 	case KYMO_RECORD_SPAWN_WINDOW:
 		ky_convert_spawn_window(convert, thread, rec, ns);
 		break;
@@ -631,7 +606,7 @@ static void dispatch(struct ky_convert *convert, struct ky_dthread *thread,
 		break;
 	case KYMO_RECORD_PARK:
 	case KYMO_RECORD_UNPARK:
-		on_park(convert, thread, rec, ns);
+		ky_convert_park(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_DRIVER_TURN:
 		on_driver_turn(convert, thread, rec, ns);

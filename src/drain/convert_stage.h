@@ -96,6 +96,9 @@ void ky_convert_thread_runtime(struct ky_convert *convert, struct ky_dthread *th
 /* After a gap: it begins unless it is known to continue. identity 0: the thread serves none. */
 void ky_convert_worker_known(struct ky_convert *convert, struct ky_dthread *thread, uint64_t task,
 			     uint64_t runtime_key, uint64_t identity, uint64_t ns);
+/* PARK and UNPARK. */
+void ky_convert_park(struct ky_convert *convert, struct ky_dthread *thread,
+		     const struct ky_rec *rec, uint64_t ns);
 /* Makes sure the thread may write outer polls and parks of its worker. False: it must not.
  * since_ns: when what is to be written began; a thread that served the worker later has it. */
 bool ky_convert_worker_take_other(struct ky_convert *convert, struct ky_dthread *thread,

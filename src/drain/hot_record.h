@@ -306,7 +306,9 @@ static inline bool ky_hot_on_park(struct ky_convert *convert, struct ky_hot *hot
 			     0))
 		return false;
 	worker = &convert->workers.list[thread->worker];
-	if (__builtin_expect(!ky_hot_has_worker(thread, worker), 0))
+	if (__builtin_expect(!ky_hot_has_worker(thread, worker) ||
+				     worker->parked_on_seen != thread->parked_on,
+			     0))
 		return false;
 	worker->cpu_ns = ky_worker_cpu(worker, ns);
 	worker->active_since_ns = ns;
@@ -316,8 +318,7 @@ static inline bool ky_hot_on_park(struct ky_convert *convert, struct ky_hot *hot
 	at = ky_trc_enc_worker_time(at, ky_worker_id(thread->worker), worker->cpu_ns);
 	if (is_park) {
 		at = ky_put_u32(at, thread->tid);
-		*at++ = ky_park_wait(arg);
-		hot->at = at;
+		hot->at = ky_trc_enc_park_wait(at, ky_park_wait(arg), ky_park_timeout(arg));
 	} else {
 		*at++ = 0; /* no sched_wait_ns */
 		at = ky_put_u32(at, thread->tid);

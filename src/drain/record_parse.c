@@ -21,7 +21,7 @@ static const uint8_t plain_words[256] = {
 	[KYMO_RECORD_GATES] = 2,          [KYMO_RECORD_WAIT] = 2,
 	[KYMO_RECORD_ROOT_BEGIN] = 2,     [KYMO_RECORD_ROOT_END] = 2,
 	[KYMO_RECORD_FAILED_CALLS] = 2,   [KYMO_RECORD_SPAWN_WINDOW] = 2,
-	[KYMO_RECORD_CONN_UNSEEN] = 2};
+	[KYMO_RECORD_CONN_UNSEEN] = 2,    [KYMO_RECORD_PARKED_ON] = 2};
 
 static int thread_change(struct ky_copy *copy, struct ky_slot_cursor *cursor, const uint64_t *words)
 {

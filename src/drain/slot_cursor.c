@@ -67,10 +67,13 @@ static int queue_worker(struct ky_copy *copy, struct ky_dthread *thread,
 	    ky_copy_push(copy, thread, head->worker_identity ? head->worker_runtime : 0,
 			 KY_REC_MORE, 0, head->worker_identity))
 		return -ENOMEM;
-	if (head->worker_runtime && !head->worker_identity)
-		return ky_copy_push(copy, thread, thread->read_ticks, KYMO_RECORD_RUNTIME, 0,
-				    head->worker_runtime);
-	return 0;
+	if (head->worker_runtime && !head->worker_identity &&
+	    ky_copy_push(copy, thread, thread->read_ticks, KYMO_RECORD_RUNTIME, 0,
+			 head->worker_runtime))
+		return -ENOMEM;
+	return head->parked_on ? ky_copy_push(copy, thread, thread->read_ticks,
+					      KYMO_RECORD_PARKED_ON, 0, head->parked_on) :
+				 0;
 }
 
 /* A claim we have not seen: whose is it, and does it follow what we know? */

@@ -63,7 +63,16 @@ static inline uint8_t ky_poll_queue(uint32_t queue)
 /* As a WorkerParkEvent has room for it. */
 static inline uint8_t ky_park_wait(uint32_t arg)
 {
+	arg &= KYMO_PARK_WAIT_MASK;
 	return (uint8_t)(arg <= KYMO_WAIT_FUTEX ? arg : 0);
+}
+
+/* In ms; UINT32_MAX: none, or not known. */
+static inline uint32_t ky_park_timeout(uint32_t arg)
+{
+	uint32_t code = (arg & 0xffffu) >> KYMO_PARK_TIMEOUT_SHIFT;
+
+	return code >= KYMO_PARK_TIMEOUT_ZERO ? code - KYMO_PARK_TIMEOUT_ZERO : UINT32_MAX;
 }
 
 /* Of an UNPARK or DRIVER_TURN. */

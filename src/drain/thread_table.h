@@ -62,6 +62,7 @@ struct ky_dthread {
 	struct ky_queue queue;
 	/* merging */
 	uint64_t last_ns;
+	uint64_t parked_on;   /* word of its last PARKED_ON */
 	uint64_t boundary_ns; /* end of its last poll, park or turn: what it does is later */
 	uint32_t worker;      /* the worker it serves, KY_NONE32 */
 	bool is_launched;     /* ... by a WORKER_BEGIN */

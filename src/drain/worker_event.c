@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Which thread serves which worker, as records say it, and the events of it. */
 #include <drain/convert_stage.h>
+#include <drain/task_ready.h>
 
 #include <base/hash.h>
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
 #include <stdlib.h>
+
+#define FUTEX_MASK ((UINT64_C(1) << KYMO_PARKED_ON_FD_SHIFT) - 1)
 
 bool ky_convert_is_runtime(struct ky_convert *convert, uint32_t index)
 {
@@ -43,9 +46,10 @@ static uint64_t identity_of(const struct ky_drain_worker *worker)
 void ky_convert_worker(struct ky_convert *convert, uint32_t index, uint64_t ns)
 {
 	struct ky_trc_enc *enc = &convert->chunk.enc;
-	const struct ky_drain_worker *worker;
+	const struct ky_drain_worker *worker = &convert->workers.list[index];
+	uint64_t futex = worker->parked_on & FUTEX_MASK;
+	uint64_t fd = worker->parked_on >> KYMO_PARKED_ON_FD_SHIFT;
 
-	worker = &convert->workers.list[index];
 	ky_trc_enc_event(enc, KY_EV_WORKER, ns);
 	ky_trc_enc_varint(enc, ky_worker_id(index));
 	ky_trc_enc_opt_varint(enc, worker->runtime != KY_NONE32, worker->runtime);
@@ -54,6 +58,8 @@ void ky_convert_worker(struct ky_convert *convert, uint32_t index, uint64_t ns)
 	ky_trc_enc_u8(enc, worker->is_exact);
 	ky_trc_enc_u8(enc, worker->is_ended);
 	ky_trc_enc_varint(enc, identity_of(worker));
+	ky_trc_enc_opt_varint(enc, futex != 0, futex);
+	ky_trc_enc_opt_varint(enc, fd != 0, fd - 1);
 }
 
 /* ---- ranks ---- */
@@ -491,4 +497,52 @@ bool ky_convert_worker_take_other(struct ky_convert *convert, struct ky_dthread 
 		ky_convert_runtime(convert, runtime, ns);
 	ky_convert_worker(convert, index, ns);
 	return true;
+}
+
+/* ---- parks ---- */
+
+/* Each thread that serves it says what it has parked on so far: all of that is the worker's. */
+static void note_parked_on(struct ky_convert *convert, const struct ky_dthread *thread, uint64_t ns)
+{
+	struct ky_drain_worker *worker = &convert->workers.list[thread->worker];
+	uint64_t word = thread->parked_on, before = worker->parked_on;
+
+	worker->parked_on_seen = word;
+	if (!(word & FUTEX_MASK))
+		word |= before & FUTEX_MASK;
+	if (!(word >> KYMO_PARKED_ON_FD_SHIFT))
+		word |= before & ~FUTEX_MASK;
+	worker->parked_on = word;
+	if (word != before && !convert->chunk.is_muted)
+		ky_convert_worker(convert, thread->worker, ns);
+}
+
+void ky_convert_park(struct ky_convert *convert, struct ky_dthread *thread,
+		     const struct ky_rec *rec, uint64_t ns)
+{
+	struct ky_drain_worker *worker;
+	uint64_t cpu;
+
+	thread->boundary_ns = ns;
+	/* Only workers park; a thread without one just waits. */
+	if (thread->worker == KY_NONE32 || thread->depth ||
+	    !ky_convert_worker_take(convert, thread, ns, ns))
+		return;
+	worker = &convert->workers.list[thread->worker];
+	if (worker->parked_on_seen != thread->parked_on)
+		note_parked_on(convert, thread, ns);
+	cpu = ky_worker_cpu(worker, ns);
+	worker->cpu_ns = cpu;
+	worker->active_since_ns = ns;
+	worker->is_parked = rec->type == KYMO_RECORD_PARK;
+	if (convert->chunk.is_muted ||
+	    (convert->retain.is_on &&
+	     !ky_retain_writes_park(convert, thread->worker, worker->is_parked, ns)))
+		return;
+	if (worker->is_parked)
+		ky_trc_enc_park(&convert->chunk.enc, ns, ky_worker_id(thread->worker), cpu,
+				thread->tid, ky_park_wait(rec->arg), ky_park_timeout(rec->arg));
+	else
+		ky_trc_enc_unpark(&convert->chunk.enc, ns, ky_worker_id(thread->worker), cpu,
+				  thread->tid, ky_ready_count(rec->arg));
 }

@@ -43,6 +43,8 @@ struct ky_drain_worker {
 	uint32_t live_threads; /* between WORKER_BEGIN and WORKER_END */
 	uint64_t losses;       /* gaps and drops so far, at its first launch */
 	uint64_t runtime_key, identity, launch;
+	/* Word of PARKED_ON: of the threads that served it, and as the last one says it. */
+	uint64_t parked_on, parked_on_seen;
 	uint64_t cpu_ns, active_since_ns; /* UINT64_MAX: it has ended */
 	/* of the current chunk, when chunk_serial is that chunk's */
 	uint64_t chunk_serial, busy_ns, longest_start_ns, longest_ns, longest_task;

@@ -129,6 +129,26 @@ KY_CALL(park_end)
 	put(out, line->park.start_ns + line->park.duration_ns);
 }
 
+KY_CALL(park_waits_in)
+{
+	static const char *const texts[] = {NULL, "driver", "condvar"};
+	const struct ky_park_line *line = row;
+
+	(void)source;
+	if (line->park.wait > 0 && line->park.wait < sizeof(texts) / sizeof(texts[0]))
+		put_text(out, texts[line->park.wait]);
+}
+
+KY_CALL(park_late)
+{
+	const struct ky_park_line *line = row;
+	uint64_t late_ns = ky_park_late_ns(&line->park);
+
+	(void)source;
+	if (late_ns != UINT64_MAX)
+		put(out, late_ns);
+}
+
 KY_CALL(wake_origin)
 {
 	static const char *const texts[] = {NULL, "own poll", "other poll", "outside polls",

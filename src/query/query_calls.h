@@ -27,6 +27,8 @@ KY_CALL(poll_run_delay);
 KY_CALL(poll_major_faults);
 KY_CALL(poll_wakes);
 KY_CALL(park_end);
+KY_CALL(park_waits_in);
+KY_CALL(park_late);
 KY_CALL(wake_origin);
 KY_CALL(task_life);
 KY_CALL(task_parents);

@@ -267,6 +267,17 @@ static void note_cpu(struct ky_worker *worker, uint32_t tid, uint64_t cpu_ns, ui
 	worker->cpu_mark_at_ns = time_ns;
 }
 
+/* In ms + 1; 0: none, or not known. */
+static uint32_t park_timeout(const struct ky_frame *frame)
+{
+	const struct ky_value *timeout = ky_frame_field(frame, KY_F_WORKER_PARK_timeout_ms);
+
+	if (!timeout)
+		return 0;
+	return timeout->as.number < KY_PARK_TIMEOUT_MAX ? (uint32_t)timeout->as.number + 1 :
+							  KY_PARK_TIMEOUT_MAX;
+}
+
 static bool load_park(struct ky_load *load, const struct ky_frame *frame)
 {
 	uint64_t worker_id = ky_frame_number(frame, KY_F_WORKER_PARK_worker_id, KY_ID_UNKNOWN);
@@ -279,7 +290,8 @@ static bool load_park(struct ky_load *load, const struct ky_frame *frame)
 	note_cpu(&load->trace->workers[lane], tid,
 		 ky_frame_number(frame, KY_F_WORKER_PARK_cpu_time_ns, 0), frame->timestamp_ns,
 		 true);
-	return ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_PARK, tid, wait & 0xff);
+	return ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_PARK, tid,
+			    (uint32_t)(wait & 0xff) | park_timeout(frame) << 8);
 }
 
 static bool load_unpark(struct ky_load *load, const struct ky_frame *frame)

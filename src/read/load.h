@@ -205,6 +205,7 @@ int ky_delay(struct ky_trace *trace);
 /* turns.c: driver turns, notifications; and their order. */
 bool ky_load_turn(struct ky_load *load, const struct ky_frame *frame);
 bool ky_load_notify(struct ky_load *load, const struct ky_frame *frame);
+bool ky_load_parked_on(struct ky_load *load, const struct ky_frame *frame, uint32_t lane);
 int ky_turns_finish(struct ky_trace *trace);
 
 /* samples.c, after pairing: orders the samples and finds whose they are. Returns as above. */

@@ -356,7 +356,7 @@ static bool load_worker(struct ky_load *load, const struct ky_frame *frame)
 	worker->is_index_exact = number(frame, KY_F_WORKER_is_exact) != 0;
 	worker->tid = (uint32_t)number(frame, KY_F_WORKER_tid);
 	worker->has_ended = number(frame, KY_F_WORKER_has_ended) != 0;
-	return true;
+	return ky_load_parked_on(load, frame, lane);
 }
 
 static bool load_thread_event(struct ky_load *load, const struct ky_frame *frame)

@@ -30,7 +30,7 @@ struct pairing {
 	uint64_t poll_start_ns;
 	struct ky_park_row *park; /* the last one, for what comes after its unpark */
 	uint64_t park_start_ns;
-	uint32_t park_tid, park_wait;
+	uint32_t park_tid, park_wait, park_timeout;
 	uint32_t tid; /* that served it last */
 	bool is_parked;
 };
@@ -129,6 +129,13 @@ static bool close_all(struct pairing *pairing, uint64_t end_ns, uint32_t flags)
 	return true;
 }
 
+/* It takes the place of the time-out, which no writer that samples it has. */
+static void note_sched_wait(struct ky_park_row *park, uint32_t wait_ns)
+{
+	park->sched_wait_ns = wait_ns;
+	park->word &= ~((uint32_t)KY_PARK_TIMEOUT << 24);
+}
+
 static bool close_park(struct pairing *pairing, uint64_t end_ns, uint32_t ready, uint32_t flags)
 {
 	uint64_t duration_ns = end_ns > pairing->park_start_ns ? end_ns - pairing->park_start_ns :
@@ -151,6 +158,10 @@ static bool close_park(struct pairing *pairing, uint64_t end_ns, uint32_t ready,
 		flags |= KY_PARK_GAP;
 	pairing->worker->unknown_count += (flags & (KY_PARK_END_UNPROVEN | KY_PARK_GAP)) != 0;
 	row->sched_wait_ns = UINT32_MAX;
+	if (pairing->park_timeout) {
+		row->sched_wait_ns = pairing->park_timeout;
+		flags |= KY_PARK_TIMEOUT;
+	}
 	row->word = ready | pairing->park_wait << 16 | flags << 24;
 	return !pairing->trace->pages.failed;
 }
@@ -299,6 +310,7 @@ static bool on_park(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 	pairing->park_start_ns = time_ns;
 	pairing->park_tid = edge->task;
 	pairing->park_wait = edge->word & 0xff;
+	pairing->park_timeout = edge->word >> 8 & 0xffff;
 	return note_tid(pairing, time_ns, edge->task);
 }
 
@@ -359,7 +371,7 @@ static bool on_edge(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 		return on_unpark(pairing, time_ns, edge);
 	case KY_EDGE_SCHED_WAIT:
 		if (pairing->park)
-			pairing->park->sched_wait_ns = edge->task;
+			note_sched_wait(pairing->park, edge->task);
 		return true;
 	case KY_EDGE_DELAY:
 		if (pairing->depth > 0)

@@ -392,6 +392,7 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->runtimes, 0);
 	ky_pages_free(pages, trace->losses, 0);
 	ky_pages_free(pages, trace->blocking_runs, 0);
+	ky_pages_free(pages, trace->parked_on, 0);
 	ky_pages_free(pages, trace->samples.rows, 0);
 	ky_pages_free(pages, trace->samples.stacks, 0);
 	ky_pages_free(pages, trace->samples.frames, 0);
@@ -587,6 +588,14 @@ void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 				   trace->private->long_durations[park->duration_ns] :
 				   park->duration_ns;
 	out->sched_wait_ns = park->sched_wait_ns;
+	out->due_ns = UINT64_MAX;
+	if (out->flags & KY_PARK_TIMEOUT) {
+		out->flags &= ~(uint32_t)KY_PARK_TIMEOUT;
+		out->sched_wait_ns = UINT32_MAX;
+		if (park->sched_wait_ns < KY_PARK_TIMEOUT_MAX)
+			out->due_ns = out->start_ns +
+				      (uint64_t)(park->sched_wait_ns - 1) * 1000000u;
+	}
 	out->ready_count = park->word & 0xffff;
 	out->wait = park->word >> 16 & 0xff;
 }

@@ -84,17 +84,21 @@ enum ky_counted_kind {
 
 struct ky_park_row {
 	uint32_t delta_ns;
-	uint32_t duration_ns;   /* with KY_PARK_LONG: as above, see ky_trace_park() */
-	uint32_t sched_wait_ns; /* saturating; UINT32_MAX: not sampled */
-	uint32_t word;          /* ready_count (16 bits, saturating) | wait << 16 | flags << 24 */
+	uint32_t duration_ns; /* with KY_PARK_LONG: as above, see ky_trace_park() */
+	/* Saturating; UINT32_MAX: not sampled. With KY_PARK_TIMEOUT the time-out in ms + 1, and it
+	 * is not. */
+	uint32_t sched_wait_ns;
+	uint32_t word; /* ready_count (16 bits, saturating) | wait << 16 | flags << 24 */
 };
 enum ky_park_flags {
 	KY_PARK_OPEN = 1u << 0,         /* no unpark: still parked at the end */
 	KY_PARK_END_UNPROVEN = 1u << 1, /* no unpark seen; ended by the worker's next event */
 	KY_PARK_MOVED = 1u << 2,        /* unparked on another thread: block_in_place */
 	KY_PARK_LONG = 1u << 3,         /* duration in the side table */
-	KY_PARK_GAP = 1u << 4           /* a loss of its thread lies inside */
+	KY_PARK_GAP = 1u << 4,          /* a loss of its thread lies inside */
+	KY_PARK_TIMEOUT = 1u << 5       /* it has a time-out; in struct ky_park_row alone */
 };
+#define KY_PARK_TIMEOUT_MAX 16382u /* in ms + 1: so long or longer */
 
 struct ky_wake_row {
 	uint32_t delta_ns;
@@ -137,11 +141,12 @@ struct ky_worker {
 	uint64_t cpu_span_ns;        /* wall time that cpu_ns covers */
 	uint64_t cpu_mark_ns, cpu_mark_at_ns; /* loading only */
 	uint32_t cpu_tid;                     /* loading only */
-	struct ky_column polls;               /* struct ky_poll_row, extra = delay */
-	struct ky_column parks;               /* struct ky_park_row */
-	struct ky_column wakes;               /* struct ky_wake_row: issued by this worker */
-	struct ky_column turns;               /* struct ky_turn_row: read/turns.h */
-	struct ky_column edges;               /* loading only */
+	uint64_t futex, eventfd_next; /* + 1; what it parks on, the last known; 0: not known */
+	struct ky_column polls;       /* struct ky_poll_row, extra = delay */
+	struct ky_column parks;       /* struct ky_park_row */
+	struct ky_column wakes;       /* struct ky_wake_row: issued by this worker */
+	struct ky_column turns;       /* struct ky_turn_row: read/turns.h */
+	struct ky_column edges;       /* loading only */
 };
 
 struct ky_task {
@@ -174,6 +179,14 @@ struct ky_trace_thread {
 	uint64_t start_ns, end_ns; /* 0 unknown */
 	uint64_t lost_count;
 	bool has_exited;
+};
+
+/* What wakes a worker from its parks, from that moment on; WorkerEvent. */
+struct ky_parked_on {
+	uint64_t from_ns, target; /* as of a notification: read/turns.h */
+	uint64_t worker_id;       /* loading only */
+	uint32_t worker;          /* index */
+	uint8_t via;
 };
 
 struct ky_trace_runtime {
@@ -475,6 +488,8 @@ struct ky_trace {
 	struct ky_request_wait *request_waits; /* by id of the span, then time */
 	uint32_t request_wait_count, request_wait_capacity;
 	uint64_t requests_unseen;
+	struct ky_parked_on *parked_on; /* by via, target, time */
+	uint32_t parked_on_count, parked_on_capacity;
 	struct ky_column notifies;             /* struct ky_notify_row: read/turns.h */
 	struct ky_trace_retention *retentions; /* ascending by time */
 	uint32_t retention_count, retention_capacity;
@@ -553,8 +568,22 @@ bool ky_trace_poll_exceeds(const struct ky_trace *trace, uint32_t worker, uint64
 
 struct ky_park {
 	uint64_t start_ns, duration_ns;
+	/* When its time-out is over, which is in whole ms, rounded up; UINT64_MAX: it has none, or
+	 * it is not known, or too far away. */
+	uint64_t due_ns;
 	uint32_t sched_wait_ns, ready_count, wait, flags;
 };
+/* How long after its time-out it ended; UINT64_MAX: before, by an event, or that is not known. */
+static inline uint64_t ky_park_late_ns(const struct ky_park *park)
+{
+	uint64_t end_ns = park->start_ns + park->duration_ns;
+
+	if (park->flags & (KY_PARK_OPEN | KY_PARK_END_UNPROVEN | KY_PARK_MOVED | KY_PARK_GAP) ||
+	    park->ready_count || park->due_ns == UINT64_MAX || end_ns < park->due_ns)
+		return UINT64_MAX;
+	return end_ns - park->due_ns;
+}
+
 /* May records of this worker be among the lost ones? */
 bool ky_trace_is_loss_of(const struct ky_worker *worker, const struct ky_trace_loss *loss);
 /* Are records of any thread missing in [from, to]? */

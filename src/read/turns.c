@@ -2,6 +2,9 @@
 #include <read/turns.h>
 
 #include <read/load.h>
+#include <read/sort.h>
+
+#define TARGET_MASK ((UINT64_C(1) << 56) - 1) /* as notifications keep them */
 
 static uint32_t saturate(uint64_t value)
 {
@@ -38,9 +41,105 @@ bool ky_load_notify(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
+static bool add_parked_on(struct ky_load *load, uint32_t lane, uint64_t from_ns, uint8_t via,
+			  uint64_t target)
+{
+	struct ky_trace *trace = load->trace;
+
+	if (!ky_pages_array(&trace->pages, &trace->parked_on, &trace->parked_on_capacity,
+			    trace->parked_on_count + 1, sizeof(*trace->parked_on)))
+		return false;
+	trace->parked_on[trace->parked_on_count++] = (struct ky_parked_on){
+		.from_ns = from_ns,
+		.target = target,
+		.worker_id = trace->workers[lane].id,
+		.via = via};
+	return true;
+}
+
+/* A description that is repeated says nothing new. */
+bool ky_load_parked_on(struct ky_load *load, const struct ky_frame *frame, uint32_t lane)
+{
+	const struct ky_value *futex = ky_frame_field(frame, KY_F_WORKER_futex);
+	const struct ky_value *eventfd = ky_frame_field(frame, KY_F_WORKER_eventfd);
+	struct ky_worker *worker = &load->trace->workers[lane];
+
+	if (futex && futex->as.number && worker->futex != futex->as.number) {
+		worker->futex = futex->as.number;
+		if (!add_parked_on(load, lane, frame->timestamp_ns, KY_NOTIFY_FUTEX,
+				   futex->as.number & TARGET_MASK))
+			return false;
+	}
+	if (eventfd && worker->eventfd_next != eventfd->as.number + 1) {
+		worker->eventfd_next = eventfd->as.number + 1;
+		return add_parked_on(load, lane, frame->timestamp_ns, KY_NOTIFY_EVENTFD,
+				     eventfd->as.number & TARGET_MASK);
+	}
+	return true;
+}
+
+static int compare(const struct ky_parked_on *one, const struct ky_parked_on *other)
+{
+	if (one->via != other->via)
+		return one->via < other->via ? -1 : 1;
+	if (one->target != other->target)
+		return one->target < other->target ? -1 : 1;
+	return one->from_ns < other->from_ns ? -1 : one->from_ns > other->from_ns;
+}
+
+static bool is_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_parked_on *one = a, *other = b;
+	int order = compare(one, other);
+
+	(void)ctx;
+	return order ? order < 0 : one->worker_id < other->worker_id;
+}
+
+/* How many entries are not after this one. */
+static uint32_t up_to(const struct ky_trace *trace, const struct ky_parked_on *sought)
+{
+	uint32_t low = 0, high = trace->parked_on_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (compare(&trace->parked_on[middle], sought) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_target(const struct ky_trace *trace, uint32_t entry, uint8_t via, uint64_t target)
+{
+	return entry < trace->parked_on_count && trace->parked_on[entry].via == via &&
+	       trace->parked_on[entry].target == target;
+}
+
+/* The address may have been another worker's before, or it is said later than it was true. */
+uint32_t ky_trace_notified_worker(const struct ky_trace *trace, const struct ky_notify *notify)
+{
+	const struct ky_parked_on sought = {
+		.from_ns = notify->time_ns, .target = notify->target, .via = notify->via};
+	uint32_t at = up_to(trace, &sought);
+
+	if (at && is_target(trace, at - 1, notify->via, notify->target))
+		return trace->parked_on[at - 1].worker;
+	return is_target(trace, at, notify->via, notify->target) ? trace->parked_on[at].worker :
+								   KY_NONE;
+}
+
 int ky_turns_finish(struct ky_trace *trace)
 {
 	int result = ky_column_sort(&trace->notifies);
+
+	if (trace->parked_on_count)
+		ky_sort(trace->parked_on, trace->parked_on_count, sizeof(*trace->parked_on),
+			is_before, NULL);
+	for (uint32_t i = 0; i < trace->parked_on_count; i++)
+		trace->parked_on[i].worker = ky_trace_worker(trace, trace->parked_on[i].worker_id);
 
 	for (uint32_t i = 0; i < trace->worker_count && result == 0; i++)
 		result = ky_column_sort(&trace->workers[i].turns);

@@ -41,6 +41,9 @@ struct ky_turn {
 	uint32_t ready_count;
 };
 
+/* The worker that parks on this futex at that moment; of an eventfd, one of those that share the
+ * driver. KY_NONE: not known. */
+uint32_t ky_trace_notified_worker(const struct ky_trace *trace, const struct ky_notify *notify);
 void ky_trace_notify(const struct ky_trace *trace, uint64_t row, struct ky_notify *out);
 void ky_trace_turn(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 		   struct ky_turn *out);

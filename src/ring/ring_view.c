@@ -197,6 +197,7 @@ int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t n
 	out->worker_task = *(const volatile uint64_t *)&sub->worker_task;
 	out->worker_runtime = *(const volatile uint64_t *)&sub->worker_runtime;
 	out->worker_identity = *(const volatile uint64_t *)&sub->worker_identity;
+	out->parked_on = *(const volatile uint64_t *)&sub->parked_on;
 	for (uint32_t i = 0; i < KY_OPEN_DEPTH; i++) {
 		out->carried[i].task_word = atomic_load_explicit(&sub->carried[i].task_word,
 								 memory_order_relaxed);

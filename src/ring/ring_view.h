@@ -51,7 +51,7 @@ struct ky_slot_head {
 	struct ky_clock_anchor anchor;
 	uint32_t gates;
 	uint32_t carried_depth;
-	uint64_t worker_task, worker_runtime, worker_identity;
+	uint64_t worker_task, worker_runtime, worker_identity, parked_on;
 	struct {
 		uint64_t task_word;
 		uint64_t begin_ticks;

@@ -399,6 +399,7 @@ struct ky_sub_buffer {
 	uint64_t worker_task;
 	uint64_t worker_runtime;
 	uint64_t worker_identity;
+	uint64_t parked_on; /* the word of its last PARKED_ON since then; 0: none */
 };
 
 /* Directory entries: 8-byte aligned, each a struct ky_entry and payload_bytes of payload,

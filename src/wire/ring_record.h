@@ -43,6 +43,7 @@ static inline uint32_t ky_record_words(uint64_t header)
 	case KYMO_RECORD_FAILED_CALLS:
 	case KYMO_RECORD_SPAWN_WINDOW:
 	case KYMO_RECORD_CONN_UNSEEN:
+	case KYMO_RECORD_PARKED_ON:
 		return 2;
 	case KYMO_RECORD_SPAN_BEGIN:
 	case KYMO_RECORD_SPAN_END:

@@ -248,17 +248,24 @@ static inline uint8_t *ky_trc_enc_worker_time(uint8_t *at, uint32_t worker_id, u
 	return ky_varint_put(at, cpu_time_ns);
 }
 
+/* How they end. timeout_ms UINT32_MAX: none, or not known. */
+static inline uint8_t *ky_trc_enc_park_wait(uint8_t *at, uint8_t wait, uint32_t timeout_ms)
+{
+	*at++ = wait;
+	*at++ = timeout_ms != UINT32_MAX;
+	return timeout_ms != UINT32_MAX ? ky_varint_put(at, timeout_ms) : at;
+}
+
 static inline void ky_trc_enc_park(struct ky_trc_enc *enc, uint64_t timestamp_ns,
 				   uint32_t worker_id, uint64_t cpu_time_ns, uint32_t tid,
-				   uint8_t wait)
+				   uint8_t wait, uint32_t timeout_ms)
 {
 	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_WORKER_PARK, timestamp_ns);
 
 	if (!at)
 		return;
 	at = ky_put_u32(ky_trc_enc_worker_time(at, worker_id, cpu_time_ns), tid);
-	*at++ = wait;
-	ky_trc_enc_finish(enc->out, at);
+	ky_trc_enc_finish(enc->out, ky_trc_enc_park_wait(at, wait, timeout_ms));
 }
 
 static inline void ky_trc_enc_unpark(struct ky_trc_enc *enc, uint64_t timestamp_ns,

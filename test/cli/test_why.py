@@ -179,6 +179,36 @@ class Parts(MadeTrace):
                           "runtime": 3 * self.MS})
         self.assertIn("the kernel woke it late", text)
 
+    def describe(self, at, worker, futex=None, eventfd=None):
+        self.event("WorkerEvent", at, (*WORKER, worker), ("runtime_id", "VARINT?", worker),
+                   ("index", "VARINT?", worker), ("tid", "U32", 5 + worker), ("exact", "BOOL", 1),
+                   ("ended", "BOOL", 0), ("identity", "VARINT", 7 + worker),
+                   ("futex", "VARINT?", futex), ("eventfd", "VARINT?", eventfd))
+
+    def test_a_futex_that_the_trace_names_is_not_learned(self):
+        self.describe(50_000, 0, futex=0x1000)
+        self.describe(50_000, 1, futex=0x2000)
+        self.late()
+        self.park(2 * self.MS, 9 * self.MS, 2)
+        self.park(2 * self.MS, 8 * self.MS, 2, worker=1)
+        self.notify(3 * self.MS, target=0x2000)
+        self.notify(6 * self.MS)
+        parts = self.said()[0]["worst"][0]["parts"]
+        self.assertEqual((parts["parked_unnotified"], parts["parked_notified"]),
+                         (4 * self.MS, 3 * self.MS))
+
+    def test_a_driver_is_notified_by_its_own_descriptor_alone(self):
+        self.describe(50_000, 0, eventfd=7)
+        self.describe(50_000, 1, eventfd=9)
+        self.late()
+        self.park(2 * self.MS, 9 * self.MS, 1)
+        self.park(2 * self.MS, 8 * self.MS, 1, worker=1)
+        self.notify(3 * self.MS, target=9, via=3)
+        self.notify(5 * self.MS, target=7, via=3)
+        parts = self.said()[0]["worst"][0]["parts"]
+        self.assertEqual((parts["parked_unnotified"], parts["parked_notified"]),
+                         (3 * self.MS, 4 * self.MS))
+
     def test_the_driver_is_notified_by_its_descriptor(self):
         self.late()
         self.park(2 * self.MS, 9 * self.MS, 1)

@@ -52,7 +52,8 @@ struct ky_thread {
 	uint32_t pending[4]; /* drops not yet reported, by enum kymo_drop_cause - 1 */
 	struct ky_ring *ring;
 	uint64_t worker[3]; /* words of its last WORKER_BEGIN; zeros: it is no worker */
-	uint64_t reserved[5];
+	uint64_t parked_on; /* word of its last PARKED_ON as that worker */
+	uint64_t reserved[4];
 };
 
 /* In a MADV_WIPEONFORK mapping. */

@@ -159,12 +159,16 @@ static bool is_unrecorded(struct ky_thread *thread, uint32_t record)
 /* What the headers of later sub-buffers say: whose worker this thread is. */
 static void note_worker(struct ky_thread *thread, uint32_t record, const uint64_t *payload)
 {
-	if (record == KYMO_RECORD_WORKER_BEGIN)
+	if (record == KYMO_RECORD_WORKER_BEGIN) {
 		memcpy(thread->worker, payload, sizeof(thread->worker));
-	else if (record == KYMO_RECORD_WORKER_END)
+	} else if (record == KYMO_RECORD_WORKER_END) {
 		memset(thread->worker, 0, sizeof(thread->worker));
-	else if (record == KYMO_RECORD_RUNTIME && !thread->worker[2])
+		thread->parked_on = 0;
+	} else if (record == KYMO_RECORD_PARKED_ON) {
+		thread->parked_on = payload[0];
+	} else if (record == KYMO_RECORD_RUNTIME && !thread->worker[2]) {
 		thread->worker[1] = payload[0];
+	}
 }
 
 /* thread is marked as inside an event. Returns the flags to leave. */

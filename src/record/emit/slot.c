@@ -96,6 +96,7 @@ static uint64_t describe(struct ky_sub_buffer *sub, struct ky_thread *thread,
 	__atomic_store_n(&sub->worker_task, thread->worker[0], __ATOMIC_RELAXED);
 	__atomic_store_n(&sub->worker_runtime, thread->worker[1], __ATOMIC_RELAXED);
 	__atomic_store_n(&sub->worker_identity, thread->worker[2], __ATOMIC_RELAXED);
+	__atomic_store_n(&sub->parked_on, thread->parked_on, __ATOMIC_RELAXED);
 	ky_clock_anchor(&thread->ring->clock, &anchor);
 	store_anchor(&sub->anchor, &anchor);
 	ticks = ky_clock_ticks(&thread->ring->clock);

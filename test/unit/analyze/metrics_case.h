@@ -47,6 +47,8 @@ static inline void case_worker(struct read_case *c, uint64_t id, uint64_t runtim
 	ky_trc_enc_u8(&c->enc, 1);
 	ky_trc_enc_u8(&c->enc, 0);
 	ky_trc_enc_varint(&c->enc, 7 + id);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
 }
 
 /* With an origin as WakeEventEvent has it. */

@@ -24,6 +24,8 @@ static void worker_event(struct read_case *c, uint64_t id, uint64_t runtime, uin
 	ky_trc_enc_u8(&c->enc, 1);
 	ky_trc_enc_u8(&c->enc, 0);
 	ky_trc_enc_varint(&c->enc, 7 + id);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
 }
 
 static void thread_event(struct read_case *c, uint32_t tid, const char *name)

@@ -188,7 +188,8 @@ static void drain__parks_belong_to_workers_and_stop_their_cpu_clock(void **state
 	test_worker(&w, T0, 3, 0x1000, 0x2000);
 	test_emit(&w, T0 + 10 * MS, KYMO_RECORD_PARK, KYMO_WAIT_EPOLL, 0, 0, 0, 0);
 	test_emit(&w, T0 + 40 * MS, KYMO_RECORD_UNPARK, 5, 0, 0, 0, 0);
-	test_emit(&w, T0 + 60 * MS, KYMO_RECORD_PARK, KYMO_WAIT_FUTEX, 0, 0, 0, 0);
+	test_emit(&w, T0 + 60 * MS, KYMO_RECORD_PARK, KYMO_WAIT_FUTEX | kymo_park_timeout(250), 0,
+		  0, 0, 0);
 	test_emit(&w, T0 + 70 * MS, KYMO_RECORD_UNPARK, 0xffff, 0, 0, 0, 0);
 	test_emit(&other, T0 + 10 * MS, KYMO_RECORD_PARK, KYMO_WAIT_FUTEX, 0, 0, 0, 0);
 	case_finish(&c, T0 + 90 * MS);
@@ -199,6 +200,7 @@ static void drain__parks_belong_to_workers_and_stop_their_cpu_clock(void **state
 	near(NUMBER(EVENT(&c, WORKER_PARK, 1), WORKER_PARK, cpu_time_ns), 30 * MS);
 	assert_int_equal(NUMBER(EVENT(&c, WORKER_PARK, 0), WORKER_PARK, wait), 1);
 	assert_int_equal(NUMBER(EVENT(&c, WORKER_PARK, 1), WORKER_PARK, wait), 2);
+	assert_int_equal(NUMBER(EVENT(&c, WORKER_PARK, 1), WORKER_PARK, timeout_ms), 250);
 	assert_int_equal(NUMBER(EVENT(&c, WORKER_PARK, 0), WORKER_PARK, tid), 501);
 	assert_int_equal(NUMBER(EVENT(&c, WORKER_UNPARK, 0), WORKER_UNPARK, ready_count), 5);
 	assert_int_equal(NUMBER(EVENT(&c, WORKER_UNPARK, 1), WORKER_UNPARK, ready_count), 0);

@@ -77,14 +77,17 @@ static void one_record(struct load *load, uint32_t i)
 	else if (dice < 85)
 		emit(load, i, KYMO_RECORD_WAKE, below(load, 2) ? KYMO_WAKE_ON_DRIVER : 0, word);
 	else if (dice < 89)
-		test_emit(&load->writers[i], later(load, i), KYMO_RECORD_PARK, below(load, 4), 0, 0,
-			  0, 0);
+		test_emit(&load->writers[i], later(load, i), KYMO_RECORD_PARK,
+			  below(load, 4) | below(load, 0x4000) << KYMO_PARK_TIMEOUT_SHIFT, 0, 0, 0,
+			  0);
 	else if (dice < 93)
 		test_emit(&load->writers[i], later(load, i), KYMO_RECORD_UNPARK,
 			  below(load, 4) ? below(load, 300) : 0xffffu, 0, 0, 0, 0);
 	else if (dice < 96)
 		emit(load, i, KYMO_RECORD_SPAWN, 0,
 		     kymo_task_word(load->task_base + below(load, TASKS), load->names[0]));
+	else if (dice < 97)
+		emit(load, i, KYMO_RECORD_PARKED_ON, 0, 0x1000 * below(load, 3));
 	else if (dice < 98)
 		emit(load, i, KYMO_RECORD_DRIVER_TURN, below(load, 9), 2500);
 	else

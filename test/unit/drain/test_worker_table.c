@@ -88,6 +88,42 @@ static void drain__second_thread_of_an_identity_is_block_in_place(void **state)
 	case_close(&c);
 }
 
+/* The last description of worker 0: what it parks on. */
+static uint64_t parks_on(const struct drain_case *c, bool is_futex)
+{
+	const struct test_event *event = EVENT(c, WORKER, COUNT(c, WORKER) - 1);
+
+	assert_int_equal(NUMBER(event, WORKER, worker_id), 0);
+	return is_futex ? NUMBER(event, WORKER, futex) : NUMBER(event, WORKER, eventfd);
+}
+
+/* Each of two threads that serve it, one after the other, says a part. */
+static void drain__worker_is_described_with_what_it_parks_on(void **state)
+{
+	const uint64_t fd = UINT64_C(8) << KYMO_PARKED_ON_FD_SHIFT;
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_emit(&a, T0 + MS, KYMO_RECORD_PARKED_ON, 0, 1, 0x7000, 0, 0);
+	test_emit(&a, T0 + 2 * MS, KYMO_RECORD_PARK, KYMO_WAIT_FUTEX, 0, 0, 0, 0);
+	test_emit(&a, T0 + 3 * MS, KYMO_RECORD_UNPARK, 0, 0, 0, 0, 0);
+	test_poll(&a, T0 + 4 * MS, 50, 0);
+	test_worker(&b, T0 + 5 * MS, 60, RT, 0x100);
+	test_emit(&b, T0 + 6 * MS, KYMO_RECORD_PARKED_ON, 0, 1, fd, 0, 0);
+	test_emit(&b, T0 + 7 * MS, KYMO_RECORD_PARK, KYMO_WAIT_EPOLL, 0, 0, 0, 0);
+	test_emit(&b, T0 + 8 * MS, KYMO_RECORD_UNPARK, 0, 0, 0, 0, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(parks_on(&c, true), 0x7000);
+	assert_int_equal(parks_on(&c, false), 7);
+	case_close(&c);
+}
+
 static void drain__worker_goes_back_when_the_helper_found_nothing(void **state)
 {
 	struct test_writer a, b;
@@ -553,6 +589,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drain__worker_index_is_the_rank_of_the_launch_task),
 		cmocka_unit_test(drain__second_thread_of_an_identity_is_block_in_place),
+		cmocka_unit_test(drain__worker_is_described_with_what_it_parks_on),
 		cmocka_unit_test(drain__worker_goes_back_when_the_helper_found_nothing),
 		cmocka_unit_test(drain__worker_moves_to_the_thread_that_polls_or_parks),
 		cmocka_unit_test(drain__worker_without_a_thread_moves_with_the_next_poll),

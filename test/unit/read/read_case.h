@@ -102,14 +102,22 @@ static inline void case_move(struct read_case *c, uint64_t ns, uint32_t worker, 
 	ky_trc_enc_opt_varint(&c->enc, launched_ns != 0, launched_ns);
 }
 
-static inline void case_park(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid)
+/* timeout_ms UINT32_MAX: none. */
+static inline void case_park_for(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid,
+				 uint32_t wait, uint32_t timeout_ms)
 {
 	ky_trc_enc_event(&c->enc, KY_EV_WORKER_PARK, ns);
 	ky_trc_enc_varint(&c->enc, worker);
 	ky_trc_enc_u8(&c->enc, 0);
 	ky_trc_enc_varint(&c->enc, 0);
 	ky_trc_enc_u32(&c->enc, tid);
-	ky_trc_enc_u8(&c->enc, 1);
+	ky_trc_enc_u8(&c->enc, (uint8_t)wait);
+	ky_trc_enc_opt_varint(&c->enc, timeout_ms != UINT32_MAX, timeout_ms);
+}
+
+static inline void case_park(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid)
+{
+	case_park_for(c, ns, worker, tid, 1, UINT32_MAX);
 }
 
 static inline void case_unpark(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid)

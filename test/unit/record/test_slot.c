@@ -88,8 +88,14 @@ static void claim__copies_the_worker_of_the_thread(void **state)
 	assert_int_equal(sub->worker_task, kymo_task_word(9, 1));
 	assert_int_equal(sub->worker_runtime, 77);
 	assert_int_equal(sub->worker_identity, 88);
+	assert_int_equal(sub->parked_on, 0);
+	kymo_parked_on(0x1000);
+	kymo_parked_on(0x2000);
+	sub = next_slot(&test);
+	assert_int_equal(sub->parked_on, 0x2000);
 	kymo_worker_end();
 	sub = next_slot(&test);
+	assert_int_equal(sub->parked_on, 0);
 	assert_int_equal(sub->worker_task | sub->worker_runtime | sub->worker_identity, 0);
 	test_recorder_close(&test);
 }

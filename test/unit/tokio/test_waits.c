@@ -24,6 +24,7 @@
 
 typedef int (*epoll_wait_fn)(int, struct epoll_event *, int, int);
 typedef int (*epoll_pwait_fn)(int, struct epoll_event *, int, int, const void *);
+typedef int (*epoll_ctl_fn)(int, int, int, struct epoll_event *);
 typedef long (*syscall_fn)(long, ...);
 typedef int (*eventfd_fn)(unsigned int, int);
 typedef ssize_t (*write_fn)(int, const void *, size_t);
@@ -80,9 +81,117 @@ static void waits__worker_outside_polls_parks(void **state)
 	assert_int_equal(patched_epoll_wait(poller, &ready, 1, 1000), 1);
 	assert_int_equal(fake_event_count(), 2);
 	assert_int_equal(fake_event_at(0).record, KYMO_RECORD_PARK);
-	assert_int_equal(fake_event_at(0).arg, KYMO_WAIT_EPOLL);
+	assert_int_equal(fake_event_at(0).arg, KYMO_WAIT_EPOLL | kymo_park_timeout(1000));
 	assert_int_equal(fake_event_at(1).record, KYMO_RECORD_UNPARK);
 	assert_int_equal(fake_event_at(1).arg, 1);
+}
+
+static long wait_on(uint32_t *word, uint32_t value, long timeout_ns)
+{
+	struct timespec timeout = {0, timeout_ns};
+
+	return patched_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
+}
+
+static uint32_t timeout_of_park(void)
+{
+	uint32_t arg = fake_last_of(KYMO_RECORD_PARK).arg;
+
+	return arg - (arg & KYMO_PARK_WAIT_MASK);
+}
+
+static void waits__parks_have_their_time_out(void **state)
+{
+	struct epoll_event ready;
+	struct timespec time;
+	uint32_t word = 0;
+
+	(void)state;
+	assert_int_equal(kymo_park_timeout(-5), KYMO_PARK_TIMEOUT_NONE << KYMO_PARK_TIMEOUT_SHIFT);
+	assert_int_equal(kymo_park_timeout(INT64_MAX) >> 16, 0);
+	assert_true(kymo_park_timeout(16380) < kymo_park_timeout(16381));
+	assert_int_equal(kymo_park_timeout(16381), kymo_park_timeout(INT64_MAX));
+	ky_tokio_self.workers = 1;
+	assert_int_equal(patched_epoll_wait(poller, &ready, 1, -1), 1);
+	assert_int_equal(timeout_of_park(), kymo_park_timeout(-1));
+	assert_int_equal(patched_epoll_pwait(poller, &ready, 1, 20000, NULL), 1);
+	assert_int_equal(timeout_of_park(), kymo_park_timeout(20000));
+	time = (struct timespec){.tv_nsec = 1};
+	assert_int_equal(patched_syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, &time, NULL, 0),
+			 -1);
+	assert_int_equal(timeout_of_park(), kymo_park_timeout(1)); /* rounded up */
+	assert_int_equal(patched_syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0),
+			 -1);
+	assert_int_equal(timeout_of_park(), kymo_park_timeout(-1));
+	/* Absolute: long ago, and so far away that no reading of the clock matters. */
+	time = (struct timespec){.tv_nsec = 1};
+	assert_int_equal(patched_syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, 1, &time,
+					 NULL, FUTEX_BITSET_MATCH_ANY),
+			 -1);
+	assert_int_equal(timeout_of_park(), kymo_park_timeout(0));
+	time = (struct timespec){.tv_sec = INT64_MAX};
+	assert_int_equal(patched_syscall(SYS_futex, &word,
+					 FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 1, &time,
+					 NULL, FUTEX_BITSET_MATCH_ANY),
+			 -1);
+	assert_int_equal(timeout_of_park(), kymo_park_timeout(INT64_MAX));
+}
+
+static uint64_t on_fd(int fd)
+{
+	return (uint64_t)(fd + 1) << KYMO_PARKED_ON_FD_SHIFT;
+}
+
+static void waits__parks_name_what_wakes_them_where_it_changes(void **state)
+{
+	struct epoll_event waker = {.events = EPOLLIN, .data = {.u64 = 0}}, ready;
+	epoll_ctl_fn patched_epoll_ctl;
+	uint32_t words[2] = {0, 0};
+	int other;
+
+	(void)state;
+	take(&patched_epoll_ctl, KY_TOKIO_GOT_EPOLL_CTL);
+	ky_tokio_self.workers = 1;
+	assert_int_equal(wait_on(&words[0], 1, 1), -1);
+	assert_int_equal(fake_event_at(0).record, KYMO_RECORD_PARKED_ON);
+	assert_int_equal(fake_event_at(0).a, (uintptr_t)&words[0]);
+	assert_int_equal(wait_on(&words[0], 1, 1), -1);
+	assert_int_equal(fake_count_of(KYMO_RECORD_PARKED_ON), 1);
+	/* It was registered past us, and with a key of the program's own. */
+	assert_int_equal(patched_epoll_wait(poller, &ready, 1, 1000), 1);
+	other = patched_eventfd(1, EFD_CLOEXEC);
+	waker.data.u64 = 77;
+	assert_int_equal(patched_epoll_ctl(poller, EPOLL_CTL_ADD, other, &waker), 0);
+	assert_int_equal(patched_epoll_wait(poller, &ready, 1, 1000), 1);
+	assert_int_equal(fake_count_of(KYMO_RECORD_PARKED_ON), 1);
+	assert_int_equal(patched_epoll_ctl(poller, EPOLL_CTL_DEL, other, NULL), 0);
+	waker.data.u64 = 0;
+	assert_int_equal(patched_epoll_ctl(poller, EPOLL_CTL_ADD, other, &waker), 0);
+	assert_int_equal(patched_epoll_wait(poller, &ready, 1, 1000), 1);
+	assert_int_equal(fake_count_of(KYMO_RECORD_PARKED_ON), 2);
+	assert_int_equal(fake_last_of(KYMO_RECORD_PARKED_ON).a,
+			 (uintptr_t)&words[0] | on_fd(other));
+	assert_int_equal(wait_on(&words[1], 1, 1), -1);
+	assert_int_equal(fake_last_of(KYMO_RECORD_PARKED_ON).a,
+			 (uintptr_t)&words[1] | on_fd(other));
+	errno = 0;
+	assert_int_equal(patched_epoll_ctl(poller, EPOLL_CTL_ADD, other, NULL), -1);
+	assert_int_equal(errno, EFAULT);
+	close(other);
+}
+
+/* Also by a thread that is none of the runtime's. */
+static void waits__notifications_of_parked_workers_are_recorded(void **state)
+{
+	static uint32_t parker;
+
+	(void)state;
+	ky_tokio_self.workers = 1;
+	assert_int_equal(wait_on(&parker, 1, 1), -1);
+	ky_tokio_self.workers = 0;
+	assert_int_equal(patched_syscall(SYS_futex, &parker, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0),
+			 0);
+	assert_int_equal(fake_last_of(KYMO_RECORD_NOTIFY).a, (uintptr_t)&parker);
 }
 
 static void waits__zero_time_out_is_a_turn_of_the_driver(void **state)
@@ -147,13 +256,6 @@ static void waits__app_sigprof_handler_wins(void **state)
 	assert_ptr_equal(old.sa_handler, SIG_DFL);
 	assert_ptr_equal(set(SIGUSR1, SIG_DFL), nothing);
 	assert_int_equal(act(0, &action, NULL), -1);
-}
-
-static long wait_on(uint32_t *word, uint32_t value, long timeout_ns)
-{
-	struct timespec timeout = {0, timeout_ns};
-
-	return patched_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
 }
 
 static void waits__only_long_waits_inside_a_poll_are_recorded(void **state)
@@ -230,6 +332,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(waits__worker_outside_polls_parks),
+		CASE(waits__parks_have_their_time_out),
+		CASE(waits__parks_name_what_wakes_them_where_it_changes),
+		CASE(waits__notifications_of_parked_workers_are_recorded),
 		CASE(waits__zero_time_out_is_a_turn_of_the_driver),
 		CASE(waits__failure_keeps_errno),
 		CASE(waits__other_threads_are_left_alone),

@@ -143,7 +143,7 @@ static void write_in_one_go(uint64_t at, uint64_t n, uint32_t worker)
 	ky_trc_enc_poll_start(&enc, at, worker, 3, n, 9);
 	ky_trc_enc_poll_end(&enc, at + 1, worker);
 	ky_trc_enc_wake(&enc, at + 2, n, n + 1, 4, 130, 8, worker);
-	ky_trc_enc_park(&enc, at + 3, worker, n, 77, 2);
+	ky_trc_enc_park(&enc, at + 3, worker, n, 77, 2, worker % 2 ? UINT32_MAX : worker);
 	ky_trc_enc_unpark(&enc, at + 4, worker, n, 77, worker);
 	ky_trc_enc_driver_turn(&enc, at + 5, worker, n, worker);
 }
@@ -170,6 +170,7 @@ static void write_field_by_field(uint64_t at, uint64_t n, uint32_t worker)
 	ky_trc_enc_varint(&enc, n);
 	ky_trc_enc_u32(&enc, 77);
 	ky_trc_enc_u8(&enc, 2);
+	ky_trc_enc_opt_varint(&enc, worker % 2 == 0, worker);
 	ky_trc_enc_event(&enc, KY_EV_WORKER_UNPARK, at + 4);
 	ky_trc_enc_varint(&enc, worker);
 	ky_trc_enc_u8(&enc, 0);
