@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define EDGES_MAX 131072u
+#define STEPS_MAX 131072u
+#define ROUNDED_NS UINT64_C(1000000) /* the time-outs of parks are in ms */
 #define WAIT_DRIVER 1u
 #define ORIGIN_OUTSIDE 3u /* of polls, on a worker: the driver, right after a look */
 /* A wait in the driver that lasted so long began with nothing there. */
@@ -275,12 +277,81 @@ static void find_driver_gap(struct ky_delay_context *out, const struct ky_trace 
 	find_gap_poll(out, trace, last_ns, look.start_ns);
 }
 
+/* The last park in the driver that began before `ns`, of any worker of its runtime. */
+static bool last_driver_park(const struct ky_trace *trace, uint32_t home, uint64_t ns,
+			     struct ky_park *out)
+{
+	bool is_found = false;
+	struct ky_park park;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		uint64_t row;
+
+		if (!is_peer(trace, worker, home))
+			continue;
+		for (row = ky_column_find(&trace->workers[worker].parks, ns); row-- > 0;) {
+			ky_trace_park(trace, worker, row, &park);
+			if (is_found && park.start_ns <= out->start_ns)
+				break;
+			if (park.wait != WAIT_DRIVER)
+				continue;
+			*out = park;
+			is_found = true;
+			break;
+		}
+	}
+	return is_found;
+}
+
+/* Was the task polled in the time from `from_ns` to when it was ready? Then it may have set its
+ * timer anew. Also where there is too much to look at. */
+static bool was_polled(const struct ky_trace *trace, const struct ky_delay *delay, uint64_t from_ns)
+{
+	uint32_t steps = STEPS_MAX;
+	struct ky_poll poll;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		const struct ky_column *polls = &trace->workers[worker].polls;
+		uint64_t row = ky_column_find(polls, from_ns);
+
+		for (row -= row != 0; row < polls->row_count; row++) {
+			ky_trace_poll(trace, worker, row, &poll);
+			if (poll.start_ns >= delay->ready_ns)
+				break;
+			if (!steps-- || (poll.task == delay->poll.task &&
+					 poll.start_ns + poll.duration_ns > from_ns))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void find_timer_late(struct ky_delay_context *out, const struct ky_trace *trace,
+			    const struct ky_delay *delay)
+{
+	struct ky_park park = {0};
+	uint64_t due_ns;
+
+	if (delay->home == KY_NONE || (delay->wake.origin & KY_WAKE_ORIGIN) != ORIGIN_OUTSIDE ||
+	    !last_driver_park(trace, delay->home, delay->ready_ns, &park) ||
+	    park.due_ns == UINT64_MAX || ky_trace_has_gap(trace, park.start_ns, delay->ready_ns) ||
+	    was_polled(trace, delay, park.start_ns))
+		return;
+	/* It is rounded up to whole ms, and no timer is due before the park. */
+	due_ns = park.due_ns - park.start_ns > ROUNDED_NS ? park.due_ns - ROUNDED_NS :
+							    park.start_ns;
+	out->timer_late_ns = delay->ready_ns > due_ns ? delay->ready_ns - due_ns : 0;
+}
+
 bool ky_delay_context(struct ky_delay_context *out, const struct ky_trace *trace,
 		      const struct ky_delay *delay)
 {
-	*out = (struct ky_delay_context){
-		.driver_gap_ns = UINT64_MAX, .gap_poll_row = KY_NO_ROW, .gap_worker = KY_NONE};
+	*out = (struct ky_delay_context){.driver_gap_ns = UINT64_MAX,
+					 .gap_poll_row = KY_NO_ROW,
+					 .gap_worker = KY_NONE,
+					 .timer_late_ns = UINT64_MAX};
 	count_wakes(out, trace, delay);
 	find_driver_gap(out, trace, delay);
+	find_timer_late(out, trace, delay);
 	return find_peers(out, trace, delay);
 }

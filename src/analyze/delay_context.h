@@ -18,6 +18,10 @@ struct ky_delay_context {
 	uint64_t driver_gap_ns;
 	uint64_t gap_poll_row; /* the longest poll in that time of the worker that looked at last */
 	uint32_t gap_worker;   /* KY_NONE: none */
+	/* If a timer woke it: that was due at most so long before the wake. It was set before the
+	 * last park in the driver of its runtime began, which is until the next timer is due.
+	 * UINT64_MAX: the driver did not wake it, it was polled since, or that is not known. */
+	uint64_t timer_late_ns;
 };
 
 /* Returns false where memory is short. */

@@ -69,6 +69,7 @@ static void put_context(struct ky_buf *out, const struct ky_trace *trace,
 	put_known(out, "idle_peer_ns", context->idle_peer_ns);
 	put_known(out, "all_busy_ns", context->all_busy_ns);
 	ky_json_number(out, "redundant_wakes", context->redundant_count);
+	put_known(out, "timer_late_max_ns", context->timer_late_ns);
 	put_known(out, "driver_gap_ns", context->driver_gap_ns);
 	if (context->gap_worker == KY_NONE)
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/why_text.h>
 
+#include <analyze/wake_cause.h>
 #include <base/out_text.h>
 #include <report/profile_cells.h>
 #include <report/wake_text.h>
@@ -9,6 +10,8 @@
 
 #define GROUPS_MAX 12u
 #define STANDS_MAX 12u
+/* A tick of Tokio's timer wheel, and the ms to which time-outs are rounded. */
+#define LATE_NS UINT64_C(2000000)
 #define SMALL_PERMILLE 10u /* parts below are told together */
 
 static bool is_behind(uint32_t part)
@@ -374,6 +377,10 @@ static void print_context(const struct ky_report_view *view, const struct ky_del
 		ky_out_format(out, "    it was woken %s more time%s meanwhile\n",
 			      ky_out_count(cell, context->redundant_count),
 			      context->redundant_count == 1 ? "" : "s");
+	if (context->timer_late_ns != UINT64_MAX && context->timer_late_ns > LATE_NS &&
+	    ky_wake_cause_of(view->code, &delay->wake).kind == KY_WAKE_TIMER)
+		ky_out_format(out, "    its timer was due at most %s before it was woken\n",
+			      ky_out_duration(cell, context->timer_late_ns));
 	if (context->driver_gap_ns == UINT64_MAX || context->driver_gap_ns < delay->delay_ns / 10)
 		return;
 	ky_out_format(out, "    before that no worker checked for I/O and timers for %s",

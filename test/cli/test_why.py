@@ -217,6 +217,30 @@ class Parts(MadeTrace):
         self.assertEqual((parts["parked_unnotified"], parts["parked_notified"]),
                          (self.MS, 6 * self.MS))
 
+    def timer(self, timeout_ms, *between):
+        """Task 7 is woken by the driver 12 ms after the trace begins, polled 2 ms later."""
+        self.poll(0, 1000, 7, "svc::late")
+        self.event("WorkerParkEvent", self.MS, (*WORKER, 0), ("tid", "U32", 5), ("wait", "U8", 1),
+                   ("timeout_ms", "VARINT?", timeout_ms))
+        self.event("WorkerUnparkEvent", 4 * self.MS, (*WORKER, 0), ("tid", "U32", 5))
+        for task in between:
+            self.poll(5 * self.MS, 5 * self.MS, task)
+        self.event("DriverTurnEvent", 12 * self.MS - 1, (*WORKER, 0),
+                   ("duration_ns", "VARINT", 1000), ("ready_count", "VARINT", 0))
+        self.wake(12 * self.MS, 7, origin=3)
+        self.poll(14 * self.MS, 1000, 7, "svc::late")
+        path = self.trace.save(self.dir / "trace")
+        return json.loads(self.run_kymo("why", "--json", path).out)["worst"][0]["timer_late_max_ns"]
+
+    def test_a_timer_was_due_when_the_last_park_was_to_end(self):
+        self.assertEqual(self.timer(5, 8), 7 * self.MS)
+
+    def test_a_timer_that_was_set_since_was_due_no_one_knows_when(self):
+        self.assertIsNone(self.timer(5, 7))
+
+    def test_a_park_without_a_time_out_says_of_no_timer_when_it_was_due(self):
+        self.assertIsNone(self.timer(None, 8))
+
     def test_a_worker_that_goes_to_another_thread_is_a_handover(self):
         self.park(10_000, 20_000, 2)
         self.late()

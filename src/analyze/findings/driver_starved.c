@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* No worker of a runtime looked for I/O and timers for long, as there was always another task to
- * poll: what came meanwhile woke its tasks late. A gap in one long poll is that poll's. */
+ * poll: what came meanwhile woke its tasks late. A gap in one long poll is that poll's.
+ *
+ * What came shows in the check that ends the gap: events of the driver are I/O, and the functions
+ * of the wakes that it issues say whether a timer was due. */
 #include <analyze/findings/find.h>
 
 #include <analyze/findings/say.h>
 #include <base/alloc.h>
+#include <analyze/wake_cause.h>
 #include <base/text.h>
 #include <read/sort.h>
 #include <read/turns.h>
@@ -12,15 +16,19 @@
 #define PARK_IN_DRIVER 1u
 #define GAPS_MAX 4096u /* whose polls are counted; the others are of the same kind */
 
+#define ORIGIN_OUTSIDE 3u /* of a wake: outside of polls, on a worker */
+
 struct driver_look {
 	uint64_t start_ns, end_ns;
+	uint32_t worker, ready_count;
 };
 
 struct driver_gaps {
 	struct driver_look *looks;
 	uint32_t count, capacity;
 	uint64_t gap_count, ns, worst_ns, worst_at_ns, poll_count;
-	uint64_t *busy_ns; /* by kind */
+	uint64_t *busy_ns;              /* by kind */
+	uint64_t io_count, timer_count; /* gaps at whose end there was I/O, a timer */
 };
 
 static bool is_earlier(const void *a, const void *b, const void *ctx)
@@ -31,11 +39,11 @@ static bool is_earlier(const void *a, const void *b, const void *ctx)
 	return one->start_ns < other->start_ns;
 }
 
-static bool add_look(struct driver_gaps *gaps, uint64_t start_ns, uint64_t end_ns)
+static bool add_look(struct driver_gaps *gaps, struct driver_look look)
 {
 	if (ky_grow(&gaps->looks, &gaps->capacity, gaps->count + 1, sizeof(*gaps->looks)))
 		return false;
-	gaps->looks[gaps->count++] = (struct driver_look){start_ns, end_ns};
+	gaps->looks[gaps->count++] = look;
 	return true;
 }
 
@@ -47,13 +55,16 @@ static bool collect(struct driver_gaps *gaps, const struct ky_trace *trace, uint
 
 	for (uint64_t row = 0; row < of->turns.row_count; row++) {
 		ky_trace_turn(trace, worker, row, &turn);
-		if (!add_look(gaps, turn.start_ns, turn.end_ns))
+		if (!add_look(gaps, (struct driver_look){turn.start_ns, turn.end_ns, worker,
+							 turn.ready_count}))
 			return false;
 	}
 	for (uint64_t row = 0; row < of->parks.row_count; row++) {
 		ky_trace_park(trace, worker, row, &park);
 		if (park.wait == PARK_IN_DRIVER &&
-		    !add_look(gaps, park.start_ns, park.start_ns + park.duration_ns))
+		    !add_look(gaps,
+			      (struct driver_look){park.start_ns, park.start_ns + park.duration_ns,
+						   worker, park.ready_count}))
 			return false;
 	}
 	return true;
@@ -89,6 +100,34 @@ static uint64_t count_polls(struct driver_gaps *gaps, const struct ky_facts *fac
 	return most;
 }
 
+/* Does a timer wake a task in this check? Its wakes come before the worker's next poll. Without
+ * names of functions, one that found no I/O woke for nothing else. */
+static bool has_timer(const struct ky_facts *facts, const struct driver_look *look)
+{
+	const struct ky_worker *worker = &facts->trace->workers[look->worker];
+	const struct ky_code_stacks *code = facts->profile ? &facts->profile->code : NULL;
+	uint64_t poll = ky_column_find(&worker->polls, look->end_ns), until_ns = UINT64_MAX;
+	struct ky_wake wake;
+
+	if (poll < worker->polls.row_count)
+		until_ns = ky_column_time(&worker->polls, poll);
+	for (uint64_t row = ky_column_find(&worker->wakes, look->end_ns);
+	     row < worker->wakes.row_count; row++) {
+		uint32_t kind;
+
+		ky_trace_wake(facts->trace, look->worker, row, &wake);
+		if (wake.time_ns >= until_ns)
+			break;
+		if ((wake.origin & KY_WAKE_ORIGIN) != ORIGIN_OUTSIDE)
+			continue;
+		kind = ky_wake_cause_of(code, &wake).kind;
+		if (kind == KY_WAKE_TIMER ||
+		    (!look->ready_count && (kind == KY_WAKE_DRIVER || kind == KY_WAKE_UNKNOWN)))
+			return true;
+	}
+	return false;
+}
+
 static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint32_t runtime)
 {
 	uint64_t last_ns = 0, seen = 0;
@@ -107,6 +146,8 @@ static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint
 		polls = count_polls(gaps, facts, runtime, from_ns, look->start_ns);
 		if (polls < 2 * KY_FIND_EVENT_INTERVAL)
 			continue;
+		gaps->io_count += look->ready_count != 0;
+		gaps->timer_count += has_timer(facts, look);
 		gaps->gap_count++;
 		gaps->ns += look->start_ns - from_ns;
 		if (polls > gaps->poll_count)
@@ -116,6 +157,22 @@ static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint
 			gaps->worst_at_ns = from_ns;
 		}
 	}
+}
+
+static void say_found(struct ky_buf *out, const struct driver_gaps *gaps)
+{
+	if (!gaps->io_count && !gaps->timer_count)
+		return;
+	ky_text(out, " The next check found ");
+	if (gaps->io_count) {
+		ky_text(out, "I/O ");
+		ky_say_many(out, gaps->io_count, "time", "times");
+	}
+	if (gaps->timer_count) {
+		ky_text(out, gaps->io_count ? " and timers " : "timers ");
+		ky_say_many(out, gaps->timer_count, "time", "times");
+	}
+	ky_text(out, ".");
 }
 
 static void report(struct ky_findings *findings, const struct driver_gaps *gaps)
@@ -147,6 +204,7 @@ static void report(struct ky_findings *findings, const struct driver_gaps *gaps)
 	ky_text(&found->statement, " in between, most of them of ");
 	ky_say_kind(&found->statement, facts->trace, found->culprit.task);
 	ky_text(&found->statement, ".");
+	say_found(&found->statement, gaps);
 	ky_text(&found->impact, "Sockets and timers that were due in ");
 	ky_say_ppm(&found->impact, found->score_ppm);
 	ky_text(&found->impact,
