@@ -12,7 +12,7 @@
 struct chain_making {
 	struct ky_task_chain *chain;
 	const struct ky_trace *trace;
-	const struct ky_code_stacks *code;
+	struct ky_wake_namer namer;
 	struct ky_task_rows rows;
 	struct ky_pool_runs runs;
 	struct ky_poll_homes homes;
@@ -147,7 +147,7 @@ static void explain_wait(struct chain_making *making, const struct stretch *at, 
 		}
 	}
 	if (is_known) {
-		link.cause = ky_wake_cause_of(making->code, &wake);
+		link.cause = ky_wake_namer_cause(&making->namer, &wake);
 		link.waker = waker != at->task ? waker : KY_NONE;
 		link.tid = wake.tid;
 	}
@@ -286,7 +286,7 @@ static void make(struct chain_making *making, uint32_t task)
 int ky_chain_make(struct ky_task_chain **out, const struct ky_trace *trace, uint32_t task,
 		  uint64_t from_ns, uint64_t to_ns, const struct ky_code_stacks *code)
 {
-	struct chain_making making = {.trace = trace, .code = code};
+	struct chain_making making = {.trace = trace};
 
 	*out = NULL;
 	making.chain = ky_alloc(sizeof(*making.chain));
@@ -294,7 +294,10 @@ int ky_chain_make(struct ky_task_chain **out, const struct ky_trace *trace, uint
 		return -ENOMEM;
 	*making.chain = (struct ky_task_chain){
 		.trace = trace, .from_ns = from_ns, .to_ns = to_ns, .task = task};
-	make(&making, task);
+	making.failed = ky_wake_namer_make(&making.namer, trace, code) != 0;
+	if (!making.failed)
+		make(&making, task);
+	ky_wake_namer_release(&making.namer);
 	ky_task_rows_release(&making.rows);
 	ky_pool_runs_release(&making.runs);
 	ky_poll_homes_release(&making.homes);
@@ -314,6 +317,7 @@ void ky_chain_free(struct ky_task_chain *chain)
 		return;
 	ky_free(chain->links);
 	ky_free(chain->groups);
+	ky_free(chain->group_slots);
 	ky_free(chain);
 }
 

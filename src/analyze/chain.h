@@ -59,6 +59,8 @@ struct ky_task_chain {
 	uint32_t link_count, link_capacity;
 	struct ky_chain_group *groups; /* most time first */
 	uint32_t group_count, group_capacity;
+	uint32_t *group_slots; /* chain_groups.c: number of a group + 1; while it is made */
+	uint32_t group_slot_count;
 	bool is_cut; /* there would be more links: the first one is not followed */
 };
 

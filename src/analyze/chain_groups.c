@@ -2,7 +2,10 @@
 #include <analyze/chain_groups.h>
 
 #include <base/alloc.h>
+#include <base/hash.h>
 #include <read/sort.h>
+
+#define SLOTS_MIN 64u
 
 static bool is_same(const struct ky_chain_group *a, const struct ky_chain_group *b)
 {
@@ -11,21 +14,62 @@ static bool is_same(const struct ky_chain_group *a, const struct ky_chain_group 
 	       a->cause.line == b->cause.line;
 }
 
-/* Groups are few: kinds of tasks and of causes. NULL: no memory. */
+static uint64_t hash_of(const struct ky_chain_group *group)
+{
+	uint64_t hash = ky_hash_number((uint64_t)group->name << 32 | group->culprit);
+
+	hash = ky_hash_number(hash ^ ((uint64_t)group->kind << 48 | (uint64_t)group->part << 40 |
+				      (uint64_t)group->cause.kind << 32 | group->tid));
+	return ky_hash_number(hash ^ (uintptr_t)group->cause.line);
+}
+
+/* Where a group like it is, or goes: number + 1. */
+static uint32_t *slot_of(const struct ky_task_chain *chain, const struct ky_chain_group *like)
+{
+	uint32_t at = (uint32_t)hash_of(like) & (chain->group_slot_count - 1);
+
+	while (chain->group_slots[at] && !is_same(&chain->groups[chain->group_slots[at] - 1], like))
+		at = (at + 1) & (chain->group_slot_count - 1);
+	return &chain->group_slots[at];
+}
+
+/* At least half of the slots are free. Returns whether memory was enough. */
+static bool grow_slots(struct ky_task_chain *chain)
+{
+	uint32_t count = chain->group_slot_count ? chain->group_slot_count * 2 : SLOTS_MIN;
+	uint32_t *slots;
+
+	if (chain->group_count < chain->group_slot_count / 2)
+		return true;
+	slots = ky_alloc(count * sizeof(*slots));
+	if (!slots)
+		return false;
+	ky_free(chain->group_slots);
+	chain->group_slots = slots;
+	chain->group_slot_count = count;
+	for (uint32_t i = 0; i < chain->group_count; i++)
+		*slot_of(chain, &chain->groups[i]) = i + 1;
+	return true;
+}
+
+/* NULL: no memory. */
 static struct ky_chain_group *add(struct ky_task_chain *chain, const struct ky_chain_group *like,
 				  uint64_t ns)
 {
 	struct ky_chain_group *group;
-	uint32_t i;
+	uint32_t *slot;
 
-	for (i = 0; i < chain->group_count && !is_same(&chain->groups[i], like); i++)
-		continue;
-	if (i == chain->group_count) {
-		if (ky_grow(&chain->groups, &chain->group_capacity, i + 1, sizeof(*chain->groups)))
+	if (!grow_slots(chain))
+		return NULL;
+	slot = slot_of(chain, like);
+	if (!*slot) {
+		if (ky_grow(&chain->groups, &chain->group_capacity, chain->group_count + 1,
+			    sizeof(*chain->groups)))
 			return NULL;
 		chain->groups[chain->group_count++] = *like;
+		*slot = chain->group_count;
 	}
-	group = &chain->groups[i];
+	group = &chain->groups[*slot - 1];
 	group->ns += ns;
 	group->count++;
 	if (ns > group->longest_ns)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <read/ascending.h>
 #include <read/requests.h>
-#include <read/sort.h>
 
 static void add_poll(struct ky_span_split *split, const struct ky_trace *trace,
 		     const struct ky_poll *poll, uint64_t from_ns, uint64_t to_ns)
@@ -194,16 +193,6 @@ static void split_client(struct ky_span_split *split, struct ky_task_rows *rows,
 	}
 }
 
-static bool is_task_before(const void *a, const void *b, const void *ctx)
-{
-	const struct ky_trace *trace = ctx;
-	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-
-	return trace->spans[one].task != trace->spans[other].task ?
-		       trace->spans[one].task < trace->spans[other].task :
-		       one < other;
-}
-
 /* Spans of one task. Returns whether memory was enough. */
 static bool split_task(struct ky_span_split *splits, struct ky_task_rows *rows,
 		       const uint32_t *order, uint32_t count)
@@ -232,23 +221,33 @@ static bool split_task(struct ky_span_split *splits, struct ky_task_rows *rows,
 	return is_made;
 }
 
+static uint32_t place_of(const struct ky_trace *trace, uint32_t span)
+{
+	uint32_t task = trace->spans[span].task;
+
+	return task < trace->task_count ? task : trace->task_count;
+}
+
 static bool split_all(struct ky_span_split *splits, struct ky_task_rows *rows)
 {
 	const struct ky_trace *trace = rows->trace;
-	uint32_t *order = ky_alloc((trace->span_count + (size_t)1) * sizeof(*order)), first = 0;
-	bool is_made = order != NULL;
+	uint32_t *order = ky_alloc((trace->span_count + (size_t)1) * sizeof(*order));
+	uint32_t *ends = ky_alloc((trace->task_count + (size_t)2) * sizeof(*ends)), first = 0;
+	bool is_made = order && ends;
 
+	/* Those of one task together; of a task in their order. */
 	for (uint32_t i = 0; is_made && i < trace->span_count; i++)
-		order[i] = i;
-	if (is_made)
-		ky_sort(order, trace->span_count, sizeof(*order), is_task_before, trace);
-	for (uint32_t i = 1; is_made && i <= trace->span_count; i++) {
-		if (i < trace->span_count &&
-		    trace->spans[order[i]].task == trace->spans[order[first]].task)
-			continue;
-		is_made = split_task(splits, rows, order + first, i - first);
-		first = i;
+		ends[place_of(trace, i) + 1]++;
+	for (uint32_t i = 1; is_made && i <= trace->task_count; i++)
+		ends[i] += ends[i - 1];
+	for (uint32_t i = 0; is_made && i < trace->span_count; i++)
+		order[ends[place_of(trace, i)]++] = i;
+	for (uint32_t i = 0; is_made && i <= trace->task_count; i++) {
+		if (ends[i] > first)
+			is_made = split_task(splits, rows, order + first, ends[i] - first);
+		first = ends[i];
 	}
+	ky_free(ends);
 	ky_free(order);
 	return is_made;
 }

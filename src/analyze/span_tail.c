@@ -240,34 +240,47 @@ static bool add_if_it_tells(struct tail_making *making, const struct group *grou
 	return true;
 }
 
+/* How many are open at the begin of each: began before it, and did not end before it. spans: number
+ * in the trace, which is the order of begins, and below it the place in `open`. */
+static void count_open(const struct ky_trace *trace, uint64_t *spans, uint64_t *ends,
+		       uint32_t count, uint64_t *open)
+{
+	uint32_t ended = 0, begun = 0;
+	uint64_t last_ns = 0;
+
+	ky_ascending_sort(spans, count);
+	ky_ascending_sort(ends, count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t ns = trace->spans[spans[i] >> 32].start_ns;
+
+		if (!i || ns != last_ns)
+			begun = i;
+		while (ended < count && ends[ended] < ns)
+			ended++;
+		open[(uint32_t)spans[i]] = begun - ended;
+		last_ns = ns;
+	}
+}
+
 /* Others of the name that are open at its begin: more than in three of four typical ones? */
 static bool add_concurrency(struct tail_making *making, const struct group *group, uint32_t tests)
 {
 	uint32_t count = group->end - group->first, typical = group->high - group->low;
-	uint64_t *starts = ky_alloc(count * sizeof(*starts)),
-		 *ends = ky_alloc(count * sizeof(*ends));
+	uint64_t *spans = ky_alloc(count * sizeof(*spans)), *ends = ky_alloc(count * sizeof(*ends));
 	uint64_t *open = ky_alloc(count * sizeof(*open)), *sorted = NULL, most;
 	struct value_count value = {.kind = KY_TAIL_CONCURRENCY, .key = KY_NONE, .value = KY_NONE};
-	bool is_made = starts && ends && open;
+	bool is_made = spans && ends && open;
 
 	for (uint32_t i = 0; is_made && i < count; i++) {
 		const struct item *item = &making->items[group->first + i];
 
-		starts[i] = making->trace->spans[item->span].start_ns;
-		ends[i] = starts[i] + item->duration_ns;
+		spans[i] = (uint64_t)item->span << 32 | i;
+		ends[i] = making->trace->spans[item->span].start_ns + item->duration_ns;
 	}
+	if (is_made)
+		count_open(making->trace, spans, ends, count, open);
 	if (is_made) {
-		ky_ascending_sort(starts, count);
-		ky_ascending_sort(ends, count);
-	}
-	for (uint32_t i = 0; is_made && i < count; i++) {
-		uint64_t ns = making->trace->spans[making->items[group->first + i].span].start_ns;
-
-		open[i] = ky_ascending_below(starts, count, ns) -
-			  ky_ascending_below(ends, count, ns);
-	}
-	if (is_made) {
-		sorted = starts; /* which are not asked any more */
+		sorted = ends; /* which are not asked any more */
 		memcpy(sorted, open + (group->low - group->first), typical * sizeof(*sorted));
 		ky_ascending_sort(sorted, typical);
 		most = sorted[typical - 1 - typical / 4];
@@ -277,7 +290,7 @@ static bool add_concurrency(struct tail_making *making, const struct group *grou
 			value.slow += open[i - group->first] > most;
 		is_made = add_if_it_tells(making, group, &value, most + 1, tests);
 	}
-	ky_free(starts);
+	ky_free(spans);
 	ky_free(ends);
 	ky_free(open);
 	return is_made;

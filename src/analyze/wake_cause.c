@@ -86,32 +86,73 @@ static struct ky_wake_cause cause_of_stack(const struct ky_code_stacks *code, ui
 	return cause;
 }
 
-/* Where the functions of the I/O driver and of the timers are seen to wake by themselves, they are
- * not inlined into the worker's loop: what wakes there was put off by a yield. */
-static uint32_t kind_of_loop(const struct ky_code_stacks *code)
-{
-	const struct ky_trace *trace = code->trace;
-	bool has[KY_WAKE_KINDS + 1] = {false};
+/* ---- each stack once ---- */
 
-	for (uint32_t i = 0; i < trace->wake_source_count; i++)
-		if (trace->wake_sources[i].stack != KY_NONE)
-			has[cause_of_stack(code, trace->wake_sources[i].stack).kind] = true;
-	return has[KY_WAKE_IO] && has[KY_WAKE_TIMER] ? KY_WAKE_DEFERRED : KY_WAKE_DRIVER;
+int ky_wake_namer_make(struct ky_wake_namer *out, const struct ky_trace *trace,
+		       const struct ky_code_stacks *code)
+{
+	*out = (struct ky_wake_namer){.trace = trace, .code = code};
+	if (!code)
+		return 0;
+	out->by_stack = ky_alloc((trace->samples.stack_count + (size_t)1) * sizeof(*out->by_stack));
+	return out->by_stack ? 0 : -ENOMEM;
 }
 
-struct ky_wake_cause ky_wake_cause_of(const struct ky_code_stacks *code, const struct ky_wake *wake)
+void ky_wake_namer_release(struct ky_wake_namer *namer)
+{
+	ky_free(namer->by_stack);
+	*namer = (struct ky_wake_namer){0};
+}
+
+static struct ky_wake_cause of_stack(struct ky_wake_namer *namer, uint32_t stack)
+{
+	struct ky_wake_name *name;
+
+	if (!namer->by_stack)
+		return cause_of_stack(namer->code, stack);
+	name = &namer->by_stack[stack];
+	if (!name->is_made)
+		name->cause = cause_of_stack(namer->code, stack);
+	name->is_made = true;
+	return name->cause;
+}
+
+/* Where the functions of the I/O driver and of the timers are seen to wake by themselves, they are
+ * not inlined into the worker's loop: what wakes there was put off by a yield. */
+static uint32_t kind_of_loop(struct ky_wake_namer *namer)
+{
+	const struct ky_trace *trace = namer->trace;
+	bool has[KY_WAKE_KINDS + 1] = {false};
+
+	for (uint32_t i = 0; !namer->loop_kind && i < trace->wake_source_count; i++)
+		if (trace->wake_sources[i].stack != KY_NONE)
+			has[of_stack(namer, trace->wake_sources[i].stack).kind] = true;
+	if (!namer->loop_kind)
+		namer->loop_kind = has[KY_WAKE_IO] && has[KY_WAKE_TIMER] ? KY_WAKE_DEFERRED :
+									   KY_WAKE_DRIVER;
+	return namer->loop_kind;
+}
+
+struct ky_wake_cause ky_wake_namer_cause(struct ky_wake_namer *namer, const struct ky_wake *wake)
 {
 	struct ky_wake_cause cause = {KY_WAKE_UNKNOWN, NULL};
 
-	if (code && wake->stack != KY_NONE)
-		cause = cause_of_stack(code, wake->stack);
+	if (namer->code && wake->stack != KY_NONE)
+		cause = of_stack(namer, wake->stack);
 	if (cause.kind == WAKE_LOOP)
-		cause.kind = kind_of_loop(code);
+		cause.kind = kind_of_loop(namer);
 	if (!cause.kind && wake->origin & KY_WAKE_AT_END)
 		cause.kind = KY_WAKE_JOIN;
 	if (!cause.kind && wake->origin & KY_WAKE_DERIVED && wake->waker == wake->woken)
 		cause.kind = KY_WAKE_SELF;
 	return cause;
+}
+
+struct ky_wake_cause ky_wake_cause_of(const struct ky_code_stacks *code, const struct ky_wake *wake)
+{
+	struct ky_wake_namer namer = {.trace = code ? code->trace : NULL, .code = code};
+
+	return ky_wake_namer_cause(&namer, wake);
 }
 
 const char *ky_wake_origin_text(const struct ky_wake *wake)
@@ -151,7 +192,6 @@ const char *ky_wake_kind_text(uint32_t kind)
 /* Wakes by number of their source + 1; [0]: without one, by kind. */
 struct counting {
 	const struct ky_trace *trace;
-	const struct ky_code_stacks *code;
 	uint64_t *counts;
 	struct ky_wake_causes *out;
 	uint32_t capacity;
@@ -218,14 +258,18 @@ static bool is_before(const void *a, const void *b, const void *ctx)
 int ky_wake_causes_make(struct ky_wake_causes *out, const struct ky_trace *trace,
 			const struct ky_code_stacks *code, uint64_t from_ns, uint64_t to_ns)
 {
-	struct counting counting = {.trace = trace, .code = code, .out = out};
+	struct counting counting = {.trace = trace, .out = out};
+	struct ky_wake_namer namer = {0};
 	uint64_t self;
-	int result = 0;
+	int result = ky_wake_namer_make(&namer, trace, code);
 
 	memset(out, 0, sizeof(*out));
 	counting.counts = ky_alloc((trace->wake_source_count + 1) * sizeof(uint64_t));
-	if (!counting.counts)
+	if (!counting.counts || result) {
+		ky_wake_namer_release(&namer);
+		ky_free(counting.counts);
 		return -ENOMEM;
+	}
 	count_all(&counting, from_ns, to_ns);
 	self = out->counts[KY_WAKE_SELF];
 	out->counts[KY_WAKE_SELF] = 0;
@@ -239,10 +283,11 @@ int ky_wake_causes_make(struct ky_wake_causes *out, const struct ky_trace *trace
 			wake.tid = trace->wake_sources[i - 1].tid;
 		}
 		if (counting.counts[i])
-			result = add(&counting, ky_wake_cause_of(code, &wake), wake.tid,
+			result = add(&counting, ky_wake_namer_cause(&namer, &wake), wake.tid,
 				     counting.counts[i]);
 	}
 	ky_free(counting.counts);
+	ky_wake_namer_release(&namer);
 	if (result == 0 && out->group_count)
 		ky_sort(out->groups, out->group_count, sizeof(*out->groups), is_before, NULL);
 	return result;

@@ -6,7 +6,7 @@
  * not known. The wakes that the runtime issued are exact as far as inlined functions have names:
  * "driver" is what may be I/O or a timer.
  *
- * Threads:     any.
+ * Threads:     any; of a namer its owner.
  */
 #ifndef KY_ANALYZE_WAKE_CAUSE_H
 #define KY_ANALYZE_WAKE_CAUSE_H
@@ -31,7 +31,26 @@ struct ky_wake_cause {
 	const struct ky_code_line *line; /* CODE: the line to show; NULL: none */
 };
 
-/* code NULL: nothing has a name. */
+/* Names each stack once, when it is asked for: 24 bytes a stack. */
+struct ky_wake_name {
+	struct ky_wake_cause cause;
+	bool is_made;
+};
+
+struct ky_wake_namer {
+	const struct ky_trace *trace;
+	const struct ky_code_stacks *code; /* NULL: nothing has a name */
+	struct ky_wake_name *by_stack;
+	uint32_t loop_kind; /* of what a worker's loop wakes; 0: not asked for yet */
+};
+
+/* Returns 0, -ENOMEM. */
+int ky_wake_namer_make(struct ky_wake_namer *out, const struct ky_trace *trace,
+		       const struct ky_code_stacks *code);
+void ky_wake_namer_release(struct ky_wake_namer *namer);
+
+struct ky_wake_cause ky_wake_namer_cause(struct ky_wake_namer *namer, const struct ky_wake *wake);
+/* Of one wake. code NULL: nothing has a name. */
 struct ky_wake_cause ky_wake_cause_of(const struct ky_code_stacks *code,
 				      const struct ky_wake *wake);
 
