@@ -13,7 +13,9 @@
 #include <analyze/span_split.h>
 #include <base/alloc.h>
 #include <kymo/base.h>
+#include <read/custom.h>
 #include <read/event_stream.h>
+#include <read/queues.h>
 #include <string.h>
 
 static const struct ky_trace_options limits = {
@@ -200,6 +202,32 @@ static void check_spans(const struct ky_trace *trace)
 	ky_free(splits);
 }
 
+/* Rows ascend, and their values lie in the list. */
+static void check_lists(const struct ky_trace *trace)
+{
+	uint64_t last_ns = 0, queue_rows = 0;
+
+	for (uint32_t i = 0; i < trace->custom_row_count; i++) {
+		const struct ky_custom_row *row = &trace->custom_rows[i];
+		const struct ky_custom_type *type;
+		struct ky_custom_value value;
+
+		FUZZ_CHECK(row->time_ns >= last_ns && row->type < trace->custom_type_count);
+		type = &trace->custom_types[row->type];
+		FUZZ_CHECK((uint64_t)row->value_at + type->field_count <=
+			   trace->custom_value_count);
+		for (uint32_t k = 0; k <= type->field_count; k++) {
+			ky_custom_value(trace, row, k, &value);
+			FUZZ_CHECK(value.text == KY_NONE ||
+				   value.text < ky_trace_name_count(trace));
+		}
+		last_ns = row->time_ns;
+	}
+	for (uint32_t i = 0; i < trace->queue_count; i++)
+		queue_rows += trace->queues[i].rows.row_count;
+	FUZZ_CHECK(queue_rows <= trace->event_count);
+}
+
 /* Returns the number of events of the trace, UINT64_MAX when it does not open. */
 static uint64_t check_open(struct input *input, struct ky_buf *json)
 {
@@ -227,6 +255,7 @@ static uint64_t check_open(struct input *input, struct ky_buf *json)
 		check_chain(trace, task);
 	check_spans(trace);
 	check_lanes(trace);
+	check_lists(trace);
 	FUZZ_CHECK(ky_canonical_json(json, trace, settled.symbols) == 0);
 	events = trace->event_count;
 	ky_trace_close(trace);

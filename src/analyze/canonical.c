@@ -6,6 +6,9 @@
 #include <analyze/tokio_json.h>
 #include <base/hash.h>
 #include <base/text.h>
+#include <read/custom.h>
+#include <read/labels.h>
+#include <read/queues.h>
 
 static uint64_t digest(uint64_t sum, uint64_t number)
 {
@@ -51,6 +54,43 @@ static uint64_t digest_others(const struct ky_trace *trace, uint32_t worker, uin
 	return sum;
 }
 
+/* Events of the program, counters, annotations, samples of queues. */
+static uint64_t digest_lists(const struct ky_trace *trace)
+{
+	uint64_t sum = KY_HASH_START;
+	struct ky_custom_value value;
+	struct ky_queue_sample sample;
+
+	for (uint32_t i = 0; i < trace->custom_row_count; i++) {
+		const struct ky_custom_row *row = &trace->custom_rows[i];
+
+		sum = digest(sum, row->time_ns);
+		sum = digest(sum, row->type);
+		for (uint32_t k = 0; k < trace->custom_types[row->type].field_count; k++) {
+			ky_custom_value(trace, row, k, &value);
+			sum = digest(sum, (uint64_t)value.kind << 32 | value.text);
+			sum = digest(sum, value.as.number);
+		}
+	}
+	for (uint32_t i = 0; i < trace->counter_count; i++) {
+		sum = digest(sum, trace->counters[i].time_ns);
+		sum = digest(sum, (uint64_t)trace->counters[i].value);
+		sum = digest(sum, trace->counters[i].name);
+	}
+	for (uint32_t i = 0; i < trace->annotation_count; i++) {
+		sum = digest(sum, trace->annotations[i].time_ns);
+		sum = digest(sum, (uint64_t)trace->annotations[i].tid << 32 |
+					  trace->annotations[i].label);
+	}
+	for (uint32_t i = 0; i < trace->queue_count; i++)
+		for (uint64_t row = 0; row < trace->queues[i].rows.row_count; row++) {
+			ky_queue_sample(&trace->queues[i], row, &sample);
+			sum = digest(sum, sample.time_ns);
+			sum = digest(sum, (uint64_t)sample.depth << 32 | sample.alive_tasks);
+		}
+	return sum;
+}
+
 int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 		      struct ky_symbol_table *symbols)
 {
@@ -90,7 +130,9 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 		ky_text_u64(out, digest_others(trace, i, sum));
 		ky_text(out, "\"");
 	}
-	ky_text(out, "}}\n");
+	ky_text(out, "},\"lists\":\"");
+	ky_text_u64(out, digest_lists(trace));
+	ky_text(out, "\"}\n");
 	ky_findings_free(findings);
 	ky_stack_profile_free(profile);
 	ky_report_free(report);

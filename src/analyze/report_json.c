@@ -11,12 +11,14 @@
 #include <analyze/root_uses.h>
 #include <analyze/runtime_facts.h>
 #include <analyze/thread_uses.h>
+#include <analyze/queue_fill.h>
 #include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
 #include <analyze/wait_ahead.h>
 #include <analyze/wake_cause.h>
 #include <base/alloc.h>
 #include <errno.h>
+#include <read/left_out.h>
 #include <read/handovers.h>
 #include <base/text.h>
 #include <string.h>
@@ -156,6 +158,13 @@ static void losses(struct ky_buf *out, const struct ky_trace *trace)
 	ky_json_number(out, "copies", trace->copy_count);
 	ky_json_number(out, "lost_records", trace->lost_records);
 	lost_samples(out, trace);
+	if (trace->left_out_count) /* only where there is any */
+		ky_json_open(out, "left_out", "{");
+	for (i = 0; i < trace->left_out_count; i++)
+		ky_json_number(out, ky_left_out_key(trace->left_outs[i].kind),
+			       trace->left_outs[i].count);
+	if (trace->left_out_count)
+		ky_json_close(out, "}");
 	ky_json_open(out, "losses", "[");
 	for (i = 0; i < trace->loss_count; i++) {
 		const struct ky_trace_loss *loss = &trace->losses[i];
@@ -721,6 +730,7 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	wakes(out, trace, report, code);
 	report_groups(out, trace, report);
 	ky_root_uses_json(out, trace, report->from_ns, report->to_ns);
+	ky_queue_fills_json(out, trace);
 	report_spans(out, trace, report);
 	losses(out, trace);
 	if (profile) {

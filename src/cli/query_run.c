@@ -7,6 +7,7 @@
 #include <cli/progress.h>
 #include <cli/shared_options.h>
 #include <cli/traces.h>
+#include <report/loss_text.h>
 #include <report/syscall_name.h>
 #include <errno.h>
 #include <string.h>
@@ -136,6 +137,21 @@ int ky_query_run_print(struct ky_query_run *run, const char *table, uint64_t lim
 	return is_flush ? KY_EXIT_TROUBLE : ky_query_run_code(run, code);
 }
 
+/* Beside the rows, whatever their format. */
+static void say_left_out(const struct ky_trace *trace)
+{
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	ky_left_out_text(&text, trace, "");
+	for (size_t at = 0, end; !text.failed && at < text.used; at = end + 1) {
+		for (end = at; text.bytes[end] != '\n'; end++)
+			continue;
+		ky_cli_notice("%.*s", (int)(end - at), (const char *)text.bytes + at);
+	}
+	ky_buf_release(&text);
+}
+
 static int run_process(void *ctx)
 {
 	struct ky_query_run *run = ctx;
@@ -159,6 +175,7 @@ static int run_process(void *ctx)
 	}
 	if (!code) {
 		code = run->each(run, run->ctx);
+		say_left_out(run->trace);
 		if (ky_traces_say_damage(&run->input, run->trace))
 			code = KY_EXIT_TROUBLE;
 	}

@@ -10,6 +10,7 @@
 #include <kymo/base.h>
 #include <query/query_cursor.h>
 #include <query/query_functions.h>
+#include <read/sort.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -345,28 +346,79 @@ static bool is_plain(const char *name, size_t bytes)
 	return bytes > 0;
 }
 
-static void view_of_shape(struct ky_buf *sql, const struct ky_shape *shape)
+/* The fields of all shapes of a name, each once. */
+struct view_text {
+	struct ky_buf sql;
+	const char *names[KY_QUERY_COLUMNS_MAX];
+	size_t name_bytes[KY_QUERY_COLUMNS_MAX];
+	uint32_t count;
+};
+
+static void add_field(struct view_text *view, const char *name, size_t name_bytes)
+{
+	for (uint32_t i = 0; i < view->count; i++)
+		if (view->name_bytes[i] == name_bytes &&
+		    memcmp(view->names[i], name, name_bytes) == 0)
+			return;
+	if (view->count == KY_QUERY_COLUMNS_MAX - 2 || !is_plain(name, name_bytes))
+		return;
+	view->names[view->count] = name;
+	view->name_bytes[view->count++] = name_bytes;
+	ky_out_format(&view->sql, ", fields->>'$.\"%.*s\"' AS \"%.*s\"", (int)name_bytes, name,
+		      (int)name_bytes, name);
+}
+
+static void add_shape(struct view_text *view, const struct ky_shape *shape)
 {
 	const char *at = shape->body, *name;
 	size_t name_bytes;
 	uint8_t type;
 
-	ky_out_format(sql, "CREATE TEMP VIEW \"%s\" AS SELECT time_ns", shape->name);
-	for (uint16_t i = 0; i < shape->field_count && i < KY_QUERY_COLUMNS_MAX - 2; i++) {
+	for (uint16_t i = 0; i < shape->field_count; i++) {
 		at = ky_shape_field(at, &type, &name, &name_bytes);
-		if (is_plain(name, name_bytes))
-			ky_out_format(sql, ", fields->>'$.\"%.*s\"' AS \"%.*s\"", (int)name_bytes,
-				      name, (int)name_bytes, name);
+		add_field(view, name, name_bytes);
 	}
-	ky_out_format(sql, " FROM events WHERE type = '%s'", shape->name);
-	(void)ky_buf_append(sql, "", 1);
 }
 
-/* The types of events get views, the first shape of each name. */
+static bool is_shape_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_catalog *catalog = ctx;
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+	int order = strcmp(catalog->shapes[one].name, catalog->shapes[other].name);
+
+	return order ? order < 0 : one < other;
+}
+
+static void make_event_views(struct ky_query *query, const struct ky_catalog *catalog,
+			     const uint32_t *order, uint32_t count)
+{
+	struct view_text view;
+
+	ky_buf_init(&view.sql, 0);
+	for (uint32_t i = 0, end; i < count; i = end) {
+		const char *name = catalog->shapes[order[i]].name;
+
+		ky_buf_clear(&view.sql);
+		view.count = 0;
+		ky_out_format(&view.sql, "CREATE TEMP VIEW \"%s\" AS SELECT time_ns", name);
+		for (end = i; end < count && strcmp(catalog->shapes[order[end]].name, name) == 0;
+		     end++)
+			add_shape(&view, &catalog->shapes[order[end]]);
+		ky_out_format(&view.sql, " FROM events WHERE type = '%s'", name);
+		(void)ky_buf_append(&view.sql, "", 1);
+		/* One that is there already stays without. */
+		if (!view.sql.failed)
+			(void)sqlite3_exec(query->db, (const char *)view.sql.bytes, NULL, NULL,
+					   NULL);
+	}
+	ky_buf_release(&view.sql);
+}
+
+/* The types of events get views. */
 static int learn_events(struct ky_query *query)
 {
 	struct ky_catalog catalog;
-	struct ky_buf sql;
+	uint32_t *order = NULL, count = 0;
 	int code;
 
 	if (query->are_events_known || !query->options.sources)
@@ -376,21 +428,22 @@ static int learn_events(struct ky_query *query)
 	if (!code)
 		code = ky_catalog_read(&catalog, query->options.sources,
 				       query->options.source_count);
-	(void)sqlite3_set_authorizer(query->db, NULL, NULL);
-	ky_buf_init(&sql, 0);
-	for (uint32_t i = 0; !code && i < catalog.count; i++) {
-		if (!catalog.shapes[i].count ||
-		    !is_plain(catalog.shapes[i].name, catalog.shapes[i].name_bytes))
-			continue;
-		ky_buf_clear(&sql);
-		view_of_shape(&sql, &catalog.shapes[i]);
-		/* One that is there already, or has two fields of one name, stays without. */
-		if (!sql.failed)
-			(void)sqlite3_exec(query->db, (const char *)sql.bytes, NULL, NULL, NULL);
+	if (!code)
+		order = ky_alloc((catalog.count + (size_t)1) * sizeof(*order));
+	for (uint32_t i = 0; order && i < catalog.count; i++)
+		if (catalog.shapes[i].count &&
+		    is_plain(catalog.shapes[i].name, catalog.shapes[i].name_bytes))
+			order[count++] = i;
+	if (order) {
+		ky_sort(order, count, sizeof(*order), is_shape_before, &catalog);
+		(void)sqlite3_set_authorizer(query->db, NULL, NULL);
+		make_event_views(query, &catalog, order, count);
+		(void)sqlite3_set_authorizer(query->db, authorize, query);
 	}
-	ky_buf_release(&sql);
+	if (!code && !order)
+		code = -ENOMEM;
+	ky_free(order);
 	ky_catalog_release(&catalog);
-	(void)sqlite3_set_authorizer(query->db, authorize, query);
 	return code == -ENOMEM ? code : 0;
 }
 

@@ -672,6 +672,21 @@ static void put_line(const struct ky_query_source *source, const struct ky_code_
 	put_scratch(source, out);
 }
 
+KY_CALL(wake_cause)
+{
+	uint32_t kind = source->wakes ? ky_wake_namer_cause(source->wakes, row).kind :
+					KY_WAKE_UNKNOWN;
+
+	if (kind != KY_WAKE_UNKNOWN)
+		put_text(out, ky_wake_kind_key(kind));
+}
+
+KY_CALL(wake_function)
+{
+	if (source->wakes)
+		put_line(source, ky_wake_namer_cause(source->wakes, row).line, out);
+}
+
 KY_CALL(function)
 {
 	const struct ky_stack_row *sample = row;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <query/query_cursor.h>
 
-#include <analyze/console_lints.h>
 #include <base/alloc.h>
 #include <base/out_text.h>
-#include <errno.h>
 #include <query/query_calls.h>
-#include <read/sort.h>
+#include <read/custom.h>
 #include <string.h>
 
 /* How rows are read: idxNum of SQLite. */
@@ -17,7 +15,8 @@ enum plan {
 	PLAN_HAS_WORKER = 1u << 3,
 	PLAN_HAS_FROM = 1u << 4,
 	PLAN_HAS_TO = 1u << 5,
-	PLAN_DESCENDS = 1u << 6
+	PLAN_DESCENDS = 1u << 6,
+	PLAN_NAMES_CODE = 1u << 7
 };
 
 struct query_vtab {
@@ -51,106 +50,9 @@ struct query_cursor {
 		struct ky_poll poll;
 		struct ky_park_line park;
 		struct ky_wake wake;
+		struct ky_inner_line inner;
 	} line;
 };
-
-/* ---- what all tables share ---- */
-
-static bool is_lane_before(const void *a, const void *b, const void *ctx)
-{
-	const struct ky_trace *trace = ctx;
-	const struct ky_worker *one = &trace->workers[*(const uint32_t *)a];
-	const struct ky_worker *other = &trace->workers[*(const uint32_t *)b];
-
-	if (one->is_thread_lane != other->is_thread_lane)
-		return one->is_thread_lane;
-	return (int64_t)one->id < (int64_t)other->id;
-}
-
-static uint32_t *begins_of(const struct ky_query_shared *shared, uint8_t rows)
-{
-	return shared->lane_begins +
-	       (size_t)(rows - KY_ROWS_POLLS) * (shared->source.trace->worker_count + 1u);
-}
-
-static void sum_worker(const struct ky_trace *trace, uint32_t worker, struct ky_worker_sum *sum)
-{
-	struct ky_poll poll;
-	struct ky_park park;
-
-	for (uint64_t row = 0; row < trace->workers[worker].polls.row_count; row++) {
-		ky_trace_poll(trace, worker, row, &poll);
-		if (!(poll.flags & KY_POLL_NESTED))
-			sum->busy_ns += poll.duration_ns;
-	}
-	for (uint64_t row = 0; row < trace->workers[worker].parks.row_count; row++) {
-		ky_trace_park(trace, worker, row, &park);
-		sum->parked_ns += park.duration_ns;
-	}
-}
-
-int ky_query_shared_init(struct ky_query_shared *shared, const struct ky_trace *trace)
-{
-	size_t count = (size_t)trace->worker_count + 1u;
-
-	shared->source.trace = trace;
-	shared->lanes = ky_alloc(count * sizeof(*shared->lanes));
-	shared->lane_begins = ky_alloc(3u * count * sizeof(*shared->lane_begins));
-	shared->source.scratch = ky_alloc(sizeof(*shared->source.scratch));
-	if (!shared->lanes || !shared->lane_begins || !shared->source.scratch)
-		return -ENOMEM;
-	ky_buf_init(shared->source.scratch, 0);
-	for (uint32_t i = 0; i < trace->worker_count; i++)
-		shared->lanes[i] = i;
-	ky_sort(shared->lanes, trace->worker_count, sizeof(*shared->lanes), is_lane_before, trace);
-	for (uint8_t rows = KY_ROWS_POLLS; rows <= KY_ROWS_WAKES; rows++) {
-		uint32_t *begins = begins_of(shared, rows);
-		uint64_t at = 0;
-
-		for (uint32_t i = 0; i < trace->worker_count; i++) {
-			begins[i] = (uint32_t)at;
-			at += ky_query_lane(&trace->workers[i], rows)->row_count;
-		}
-		begins[trace->worker_count] = (uint32_t)at;
-	}
-	return 0;
-}
-
-static void release_metrics(struct ky_query_shared *shared)
-{
-	ky_tokio_sums_release(&shared->tokio);
-	for (uint32_t i = 0; i < 3; i++)
-		ky_metric_rows_release(&shared->metrics[i]);
-}
-
-void ky_query_shared_release(struct ky_query_shared *shared)
-{
-	for (uint32_t i = 0; i < 4; i++)
-		ky_row_order_release(&shared->orders[i / 2][i % 2]);
-	if (shared->source.scratch)
-		ky_buf_release(shared->source.scratch);
-	ky_free(shared->source.scratch);
-	ky_free((void *)(uintptr_t)shared->source.sums);
-	ky_free(shared->source.splits);
-	ky_span_tail_release(&shared->tail);
-	release_metrics(shared);
-	ky_free(shared->lanes);
-	ky_free(shared->lane_begins);
-}
-
-/* The sums of workers, when their table is used first. */
-static int make_sums(struct ky_query_shared *shared)
-{
-	const struct ky_trace *trace = shared->source.trace;
-	struct ky_worker_sum *sums = ky_alloc(((size_t)trace->worker_count + 1u) * sizeof(*sums));
-
-	if (!sums)
-		return SQLITE_NOMEM;
-	for (uint32_t i = 0; i < trace->worker_count; i++)
-		sum_worker(trace, i, &sums[i]);
-	shared->source.sums = sums;
-	return SQLITE_OK;
-}
 
 static const struct ky_row_order *order_of(struct ky_query_shared *shared, uint8_t rows,
 					   bool is_by_site)
@@ -268,11 +170,24 @@ static double row_estimate(const struct query_vtab *vtab)
 
 	if (vtab->table->rows == KY_ROWS_EVENTS)
 		return (double)trace->event_count * 20;
+	if (vtab->table->rows == KY_ROWS_CUSTOM_VALUES)
+		return (double)trace->custom_value_count;
+	if (vtab->table->rows == KY_ROWS_QUEUE_SAMPLES)
+		return (double)trace->event_count;
 	if (ky_query_is_array(vtab->table))
 		return vtab->table->rows != KY_ROWS_ARRAY ?
 			       1.0 :
 			       (double)ky_query_array(vtab->table, trace, &rows);
 	return (double)ky_query_lane_rows(trace, vtab->table->rows);
+}
+
+/* Does the query use a column that names functions? */
+static bool names_code(const struct ky_query_table *table, sqlite3_uint64 used)
+{
+	for (uint32_t i = 0; i < table->column_count; i++)
+		if (table->columns[i].is_code && used >> (i < 63 ? i : 63) & 1)
+			return true;
+	return false;
 }
 
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
@@ -303,6 +218,7 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 		info->orderByConsumed = 1;
 		plan |= info->aOrderBy[0].desc ? PLAN_DESCENDS : 0;
 	}
+	plan |= names_code(vtab->table, info->colUsed) ? PLAN_NAMES_CODE : 0;
 	rows /= plan & PLAN_HAS_KEY ? 50 : 1;
 	rows /= plan & PLAN_HAS_WORKER ? 4 : 1;
 	rows /= plan & (PLAN_HAS_FROM | PLAN_HAS_TO) ? 4 : 1;
@@ -374,7 +290,7 @@ static void enter_lane(struct query_cursor *cursor, const struct query_vtab *vta
 static void enter_row(struct query_cursor *cursor, const struct query_vtab *vtab)
 {
 	const struct ky_row_order *order = cursor->order;
-	const uint32_t *begins = begins_of(vtab->shared, vtab->table->rows);
+	const uint32_t *begins = ky_query_shared_begins(vtab->shared, vtab->table->rows);
 	uint32_t number, low, high, at = cursor->at;
 
 	if (cursor->at >= cursor->end) {
@@ -505,68 +421,52 @@ static int begin_events(struct query_cursor *cursor, struct query_vtab *vtab)
 	return next_event(cursor);
 }
 
-static bool is_metrics(const struct ky_query_table *table)
-{
-	return table->rows >= KY_ROWS_TASK_METRICS && table->rows <= KY_ROWS_LINTS;
-}
-
-/* The metrics and lints of Tokio's tools, when one of their tables is used first. */
-static int make_metrics(struct ky_query_shared *shared)
-{
-	const struct ky_trace *trace = shared->source.trace;
-	const struct ky_tokio_sums *sums = &shared->tokio;
-
-	if (ky_tokio_sums_make(&shared->tokio, trace) ||
-	    ky_task_metrics(&shared->metrics[0], trace, sums) ||
-	    ky_runtime_metrics(&shared->metrics[1], trace, sums) ||
-	    ky_console_lints(&shared->metrics[2], sums)) {
-		release_metrics(shared);
-		return SQLITE_NOMEM;
-	}
-	shared->has_metrics = true;
-	return SQLITE_OK;
-}
-
 static int begin_array(struct query_cursor *cursor, struct query_vtab *vtab)
 {
-	struct ky_query_shared *shared = vtab->shared;
+	int code = ky_query_shared_array(vtab->shared, vtab->table, &cursor->rows,
+					 &cursor->row_end);
 
-	if (vtab->table->has_code && !shared->is_code_named) {
-		shared->is_code_named = true;
-		if (shared->name_code && shared->name_code(shared->ctx))
-			return SQLITE_NOMEM;
-	}
-	if (vtab->table->row_bytes == sizeof(struct ky_worker) && !shared->source.sums &&
-	    make_sums(shared))
-		return SQLITE_NOMEM;
-	if (vtab->table->row_bytes == sizeof(struct ky_trace_span) && !shared->source.splits &&
-	    ky_span_splits(shared->source.trace, &shared->source.splits))
-		return SQLITE_NOMEM;
-	if (vtab->table->rows == KY_ROWS_TAIL) {
-		if (!shared->has_tail && ky_span_tail_make(&shared->tail, shared->source.trace))
-			return SQLITE_NOMEM;
-		shared->has_tail = true;
-		cursor->rows = (const void *)shared->tail.rows;
-		cursor->row_end = shared->tail.count;
-	} else if (vtab->table->rows == KY_ROWS_FINDINGS) {
-		if (shared->find && !shared->findings && shared->find(shared->ctx))
-			return SQLITE_NOMEM;
-		cursor->rows = shared->findings ? (const void *)shared->findings->list : NULL;
-		cursor->row_end = shared->findings ? shared->findings->count : 0;
-	} else if (is_metrics(vtab->table)) {
-		const struct ky_metric_rows *metrics =
-			&shared->metrics[vtab->table->rows - KY_ROWS_TASK_METRICS];
-
-		if (!shared->has_metrics && make_metrics(shared))
-			return SQLITE_NOMEM;
-		cursor->rows = (const void *)metrics->rows;
-		cursor->row_end = metrics->count;
-	} else {
-		cursor->row_end = ky_query_array(vtab->table, shared->source.trace, &cursor->rows);
-	}
 	cursor->row = 0;
-	skip_others(cursor, vtab->table);
-	return SQLITE_OK;
+	if (!code)
+		skip_others(cursor, vtab->table);
+	return code;
+}
+
+/* ---- rows within rows ---- */
+
+static uint64_t inner_count(const struct ky_trace *trace, uint8_t rows, uint64_t outer)
+{
+	return rows == KY_ROWS_QUEUE_SAMPLES ?
+		       trace->queues[outer].rows.row_count :
+		       trace->custom_types[trace->custom_rows[outer].type].field_count;
+}
+
+static void enter_outer(struct query_cursor *cursor, const struct query_vtab *vtab)
+{
+	const struct ky_trace *trace = vtab->shared->source.trace;
+
+	while (cursor->row < cursor->row_end &&
+	       cursor->line.inner.inner >= inner_count(trace, vtab->table->rows, cursor->row)) {
+		cursor->row++;
+		cursor->line.inner.inner = 0;
+	}
+	cursor->line.inner.outer = (uint32_t)cursor->row;
+	cursor->is_at_end = cursor->row >= cursor->row_end;
+}
+
+static void begin_inner(struct query_cursor *cursor, const struct query_vtab *vtab)
+{
+	const struct ky_trace *trace = vtab->shared->source.trace;
+
+	cursor->row = cursor->line.inner.inner = 0;
+	cursor->row_end = vtab->table->rows == KY_ROWS_QUEUE_SAMPLES ? trace->queue_count :
+								       trace->custom_row_count;
+	enter_outer(cursor, vtab);
+}
+
+static bool is_inner(const struct ky_query_table *table)
+{
+	return table->rows == KY_ROWS_QUEUE_SAMPLES || table->rows == KY_ROWS_CUSTOM_VALUES;
 }
 
 static int filter(sqlite3_vtab_cursor *base, int plan, const char *text, int argc,
@@ -579,8 +479,14 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *text, int arg
 	(void)argc;
 	cursor->is_at_end = cursor->is_read = false;
 	cursor->is_descending = plan & PLAN_DESCENDS;
+	if ((plan & PLAN_NAMES_CODE) && ky_query_shared_name_code(vtab->shared))
+		return SQLITE_NOMEM;
 	if (vtab->table->rows == KY_ROWS_EVENTS)
 		return begin_events(cursor, vtab);
+	if (is_inner(vtab->table)) {
+		begin_inner(cursor, vtab);
+		return SQLITE_OK;
+	}
 	if (ky_query_is_array(vtab->table))
 		return begin_array(cursor, vtab);
 	if (plan & (PLAN_BY_SITE | PLAN_BY_TASK))
@@ -597,6 +503,11 @@ static int next(sqlite3_vtab_cursor *base)
 	cursor->is_read = false;
 	if (vtab->table->rows == KY_ROWS_EVENTS)
 		return next_event(cursor);
+	if (is_inner(vtab->table)) {
+		cursor->line.inner.inner++;
+		enter_outer(cursor, vtab);
+		return SQLITE_OK;
+	}
 	if (cursor->order) {
 		cursor->at++;
 		enter_row(cursor, vtab);
@@ -623,6 +534,8 @@ static const void *row_of(struct query_cursor *cursor, const struct query_vtab *
 
 	if (vtab->table->rows == KY_ROWS_EVENTS)
 		return &cursor->event;
+	if (is_inner(vtab->table))
+		return &cursor->line.inner;
 	if (ky_query_is_array(vtab->table))
 		return cursor->rows + cursor->row * vtab->table->row_bytes;
 	if (!cursor->is_read) {
@@ -671,6 +584,8 @@ static int column_value(sqlite3_vtab_cursor *base, sqlite3_context *context, int
 		       &value);
 	if (value.type == KY_VALUE_NUMBER)
 		sqlite3_result_int64(context, value.number);
+	else if (value.type == KY_VALUE_REAL)
+		sqlite3_result_double(context, value.real);
 	else if (value.type == KY_VALUE_TEXT)
 		sqlite3_result_text(context, value.text, -1,
 				    value.is_passing ? SQLITE_TRANSIENT : SQLITE_STATIC);
@@ -682,6 +597,8 @@ static int row_id(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
 	const struct query_cursor *cursor = (const struct query_cursor *)base;
 
 	*out = (sqlite3_int64)((uint64_t)cursor->worker << 40 | cursor->row);
+	if (is_inner(((const struct query_vtab *)base->pVtab)->table))
+		*out = (sqlite3_int64)(cursor->row << 24 | cursor->line.inner.inner);
 	return SQLITE_OK;
 }
 

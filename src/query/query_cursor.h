@@ -33,6 +33,7 @@ struct ky_query_shared {
 	const struct ky_findings *findings;
 	struct ky_span_tail tail;
 	bool has_tail;
+	struct ky_queue_fill *queues;
 	/* TASK_METRICS, RUNTIME_METRICS, LINTS. */
 	struct ky_tokio_sums tokio;
 	struct ky_metric_rows metrics[3];
@@ -43,6 +44,14 @@ struct ky_query_shared {
 /* Makes what all tables need. Returns 0, -ENOMEM. */
 int ky_query_shared_init(struct ky_query_shared *shared, const struct ky_trace *trace);
 void ky_query_shared_release(struct ky_query_shared *shared);
+
+/* Names the code, once. Returns 0, -ENOMEM. */
+int ky_query_shared_name_code(struct ky_query_shared *shared);
+/* Rows of a table for which ky_query_is_array() holds. Returns a code of SQLite. */
+int ky_query_shared_array(struct ky_query_shared *shared, const struct ky_query_table *table,
+			  const uint8_t **rows, uint64_t *count);
+/* Number of the first row of each worker, of POLLS, PARKS or WAKES; one more at the end. */
+uint32_t *ky_query_shared_begins(const struct ky_query_shared *shared, uint8_t rows);
 
 /* Declares every table to the connection. Returns a code of SQLite. */
 int ky_query_tables_declare(sqlite3 *db, struct ky_query_shared *shared);

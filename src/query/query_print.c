@@ -33,6 +33,7 @@ static const char *const unit_names[KY_UNITS] = {
 	[KY_UNIT_ID] = "id",         [KY_UNIT_COUNT] = "number", [KY_UNIT_NS] = "ns",
 	[KY_UNIT_TIME] = "ns",       [KY_UNIT_BYTES] = "bytes",  [KY_UNIT_TEXT] = "text",
 	[KY_UNIT_SENTENCE] = "text", [KY_UNIT_FLAG] = "number",  [KY_UNIT_PLAIN] = "number",
+	[KY_UNIT_ANY] = "any",
 };
 
 /* ---- text ---- */
@@ -51,7 +52,7 @@ static void number_cell(const struct printer *printer, struct ky_table *table, u
 	uint64_t value = number < 0 ? 0 : (uint64_t)number;
 
 	if (!printer->options->table || number < 0 || unit == KY_UNIT_ID || unit == KY_UNIT_PLAIN ||
-	    unit == KY_UNIT_TEXT || unit == KY_UNIT_SENTENCE) {
+	    unit == KY_UNIT_ANY || unit == KY_UNIT_TEXT || unit == KY_UNIT_SENTENCE) {
 		ky_table_format(table, "%" PRId64, number);
 	} else if (unit == KY_UNIT_NS) {
 		ky_table_duration(table, value);

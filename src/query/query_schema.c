@@ -5,9 +5,11 @@
 #include <query/query_functions.h>
 
 static const char *const units[KY_UNITS] = {
-	[KY_UNIT_ID] = "id",         [KY_UNIT_COUNT] = "number", [KY_UNIT_NS] = "ns",
-	[KY_UNIT_TIME] = "moment",   [KY_UNIT_BYTES] = "bytes",  [KY_UNIT_TEXT] = "text",
-	[KY_UNIT_SENTENCE] = "text", [KY_UNIT_FLAG] = "0 or 1",  [KY_UNIT_PLAIN] = "number",
+	[KY_UNIT_ID] = "id",         [KY_UNIT_COUNT] = "number",
+	[KY_UNIT_NS] = "ns",         [KY_UNIT_TIME] = "moment",
+	[KY_UNIT_BYTES] = "bytes",   [KY_UNIT_TEXT] = "text",
+	[KY_UNIT_SENTENCE] = "text", [KY_UNIT_FLAG] = "0 or 1",
+	[KY_UNIT_PLAIN] = "number",  [KY_UNIT_ANY] = "number or text",
 };
 
 static void put_table(struct ky_buf *out, const struct ky_query_table *table)

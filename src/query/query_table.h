@@ -10,7 +10,9 @@
 #define KY_QUERY_QUERY_TABLE_H
 
 #include <analyze/code_stacks.h>
+#include <analyze/queue_fill.h>
 #include <analyze/span_split.h>
+#include <analyze/wake_cause.h>
 #include <base/buf.h>
 
 enum ky_unit {
@@ -23,19 +25,22 @@ enum ky_unit {
 	KY_UNIT_SENTENCE, /* a text that is not a name */
 	KY_UNIT_FLAG,
 	KY_UNIT_PLAIN, /* a number that is not known better */
+	KY_UNIT_ANY,   /* a number or a text */
 	KY_UNITS
 };
 
 enum ky_value_type {
 	KY_VALUE_NULL,
 	KY_VALUE_NUMBER,
-	KY_VALUE_TEXT
+	KY_VALUE_TEXT,
+	KY_VALUE_REAL
 };
 
 struct ky_query_value {
-	uint8_t type;     /* enum ky_value_type */
-	bool is_passing;  /* text: it is valid until the next value alone */
-	int64_t number;   /* ids beyond 63 bits are negative; all else ends at INT64_MAX */
+	uint8_t type;    /* enum ky_value_type */
+	bool is_passing; /* text: it is valid until the next value alone */
+	int64_t number;  /* ids beyond 63 bits are negative; all else ends at INT64_MAX */
+	double real;
 	const char *text; /* ends in NUL */
 };
 
@@ -48,6 +53,7 @@ enum ky_column_store {
 	KY_STORE_U16_OR,
 	KY_STORE_U8,
 	KY_STORE_I32_OR,
+	KY_STORE_I64,
 	KY_STORE_BOOL,
 	KY_STORE_NAME,      /* u32, name index */
 	KY_STORE_TASK,      /* u32, index in tasks: its id */
@@ -69,6 +75,7 @@ struct ky_query_column {
 	uint16_t offset;
 	uint64_t arg;
 	ky_query_call call;
+	bool is_code; /* it names functions */
 };
 
 enum ky_query_rows {
@@ -78,10 +85,13 @@ enum ky_query_rows {
 	KY_ROWS_TASK_METRICS, /* the same of tokio-metrics and tokio-console */
 	KY_ROWS_RUNTIME_METRICS,
 	KY_ROWS_LINTS,
-	KY_ROWS_POLLS, /* by worker, then by time */
+	KY_ROWS_QUEUES, /* the same of queues */
+	KY_ROWS_POLLS,  /* by worker, then by time */
 	KY_ROWS_PARKS,
 	KY_ROWS_WAKES,
-	KY_ROWS_EVENTS /* read anew from the bytes */
+	KY_ROWS_QUEUE_SAMPLES, /* by queue, then by time */
+	KY_ROWS_CUSTOM_VALUES, /* by event of the program, then by field */
+	KY_ROWS_EVENTS         /* read anew from the bytes */
 };
 
 /* What a table can be ordered by without being sorted; bits. */
@@ -102,7 +112,6 @@ struct ky_query_table {
 	uint16_t row_bytes, filter_offset;
 	uint32_t array_offset, count_offset;
 	uint8_t filter;
-	bool has_code; /* its columns name functions */
 	/* In `kymo view`: the columns shown (NULL: all), and the order, "-duration_ns". */
 	const char *shown, *order;
 };
@@ -127,6 +136,7 @@ struct ky_query_source {
 	const struct ky_code_stacks *stacks; /* NULL: code has no names */
 	const struct ky_worker_sum *sums;    /* by worker */
 	struct ky_span_split *splits;        /* by span */
+	struct ky_wake_namer *wakes;         /* NULL: nothing has a name */
 	struct ky_buf *scratch;              /* of texts that are passing */
 };
 
@@ -148,7 +158,13 @@ struct ky_park_line {
 	uint32_t worker;
 };
 
-/* "TEXT", "INTEGER". */
+/* A row within one of an array: a sample of a queue, a field of an event. */
+struct ky_inner_line {
+	uint32_t outer;
+	uint64_t inner;
+};
+
+/* "TEXT", "INTEGER"; "" for what may be both. */
 const char *ky_query_sql_type(const struct ky_query_column *column);
 
 /* A table by its name, with '-' for '_'. NULL: there is none. */

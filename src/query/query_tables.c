@@ -5,25 +5,32 @@
 #include <analyze/findings/findings.h>
 #include <analyze/span_tail.h>
 #include <analyze/tokio_metrics.h>
+#include <read/custom.h>
+#include <read/labels.h>
+#include <read/left_out.h>
 #include <stddef.h>
 
 #define ROW(name, unit, store, type, field, arg, doc)                                              \
 	{                                                                                          \
 		name, doc, KY_UNIT_##unit, KY_STORE_##store, offsetof(struct type, field), arg,    \
-			NULL                                                                       \
+			NULL, false                                                                \
 	}
 #define CALL(name, unit, call, doc)                                                                \
 	{                                                                                          \
-		name, doc, KY_UNIT_##unit, KY_STORE_CALL, 0, 0, ky_value_##call                    \
+		name, doc, KY_UNIT_##unit, KY_STORE_CALL, 0, 0, ky_value_##call, false             \
+	}
+#define CODE(name, call, doc)                                                                      \
+	{                                                                                          \
+		name, doc, KY_UNIT_TEXT, KY_STORE_CALL, 0, 0, ky_value_##call, true                \
 	}
 #define SAMPLE(name, unit, store, field, arg, doc)                                                 \
 	ROW(name, unit, store, ky_stack_row, field, arg, doc)
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 #define CODE_COLUMNS                                                                               \
-	CALL("function", TEXT, function, "The program's own function, with its file and line"),    \
-		CALL("leaf", TEXT, leaf, "The innermost function"),                                \
-		CALL("stack", TEXT, stack, "All functions, the innermost first")
+	CODE("function", function, "The program's own function, with its file and line"),          \
+		CODE("leaf", leaf, "The innermost function"),                                      \
+		CODE("stack", stack, "All functions, the innermost first")
 
 static const struct ky_query_column polls[] = {
 	ROW("start_ns", TIME, U64, ky_poll, start_ns, 0, "When it began"),
@@ -83,6 +90,10 @@ static const struct ky_query_column wakes[] = {
 	ROW("worker", ID, WORKER, ky_wake, worker, 0, "Worker on which it was issued"),
 	CALL("origin", TEXT, wake_origin,
 	     "'own poll', 'other poll', 'outside polls', 'off runtime'; NULL: not known"),
+	CODE("cause", wake_cause,
+	     "io, timer, deferred (a yield), driver (one of the three before), signal, join (the "
+	     "end of what it joined), code, self; NULL: not known"),
+	CODE("function", wake_function, "Of code: the function that woke, with its file and line"),
 };
 
 static const struct ky_query_column tasks[] = {
@@ -395,6 +406,70 @@ static const struct ky_query_column console_lints[] = {
 	METRIC_VALUES,
 };
 
+static const struct ky_query_column custom[] = {
+	ROW("first_ns", TIME, U64_OR, ky_custom_type, first_ns, 0, "Time of the first one"),
+	ROW("last_ns", TIME, U64_OR, ky_custom_type, last_ns, 0, "Time of the last one"),
+	ROW("event", TEXT, NAME, ky_custom_type, name, 0, "Name of the event: a view, too"),
+	ROW("events", COUNT, U64, ky_custom_type, count, 0, "Events of it"),
+	CALL("fields", SENTENCE, custom_fields, "Its fields, each with type and unit"),
+	ROW("left_out", COUNT, U64, ky_custom_type, left_out, 0,
+	    "Events that custom_values has no room for"),
+};
+
+static const struct ky_query_column custom_values[] = {
+	CALL("time_ns", TIME, custom_time, "Time stamp; NULL: none"),
+	CALL("event", TEXT, custom_event, "Name of the event"),
+	CALL("field", TEXT, custom_field, "Name of the field"),
+	CALL("type", TEXT, custom_type, "Its type: varint, i64, f64, bool, string .."),
+	CALL("value", ANY, custom_value,
+	     "Its value; NULL: absent, a container or a stack, or a text without room"),
+	CALL("unit", TEXT, custom_unit, "Its unit"),
+};
+
+static const struct ky_query_column counters[] = {
+	ROW("time_ns", TIME, U64, ky_trace_counter, time_ns, 0, "When it was read"),
+	ROW("counter", TEXT, NAME, ky_trace_counter, name, 0, "Its name"),
+	ROW("value", PLAIN, I64, ky_trace_counter, value, 0, "Its value"),
+};
+
+static const struct ky_query_column annotations[] = {
+	ROW("time_ns", TIME, U64, ky_trace_annotation, time_ns, 0, "When"),
+	ROW("label", TEXT, NAME, ky_trace_annotation, label, 0, "Text"),
+	ROW("tid", ID, U32_OR, ky_trace_annotation, tid, 0,
+	    "Thread that set it; NULL: another process, by `kymo mark`"),
+	CALL("thread", TEXT, annotation_thread, "Its name"),
+};
+
+static const struct ky_query_column queues[] = {
+	CALL("kind", TEXT, queue_kind, "'runtime': the queue of all workers; 'worker'"),
+	ROW("runtime", TEXT, NAME, ky_queue_fill, runtime, 0, "Name of the runtime"),
+	CALL("worker", ID, queue_worker, "Worker whose queue it is"),
+	ROW("samples", COUNT, U64, ky_queue_fill, sample_count, 0, "How often it was read"),
+	ROW("min_tasks", PLAIN, U32, ky_queue_fill, min, 0, "Tasks that stood in it, at least"),
+	ROW("p50_tasks", PLAIN, U32, ky_queue_fill, p50, 0, "... in half of the samples at most"),
+	ROW("p90_tasks", PLAIN, U32, ky_queue_fill, p90, 0, "... in 90 % at most"),
+	ROW("p99_tasks", PLAIN, U32, ky_queue_fill, p99, 0, "... in 99 % at most"),
+	ROW("max_tasks", PLAIN, U32, ky_queue_fill, max, 0,
+	    "... at most; of a worker's queue 255 stands for more, too"),
+	ROW("max_ns", TIME, U64_OR, ky_queue_fill, max_ns, 0, "When it was so full first"),
+};
+
+static const struct ky_query_column queue_samples[] = {
+	CALL("time_ns", TIME, sample_time, "When"),
+	CALL("kind", TEXT, sample_kind, "'runtime': the queue of all workers; 'worker'"),
+	CALL("runtime", TEXT, sample_runtime, "Name of the runtime"),
+	CALL("worker", ID, sample_worker, "Worker whose queue it is"),
+	CALL("tasks", PLAIN, sample_depth,
+	     "Tasks that stood in it; of a worker's queue a row where that changed"),
+	CALL("alive_tasks", PLAIN, sample_alive, "Tasks that the runtime had; NULL: not said"),
+};
+
+static const struct ky_query_column left_out[] = {
+	CALL("list", TEXT, left_key, "What the list has"),
+	ROW("rows", COUNT, U64, ky_left_out, count, 0, "How many there was no room for"),
+	CALL("effect", SENTENCE, left_effect, "What follows"),
+};
+
 static const struct ky_query_column metadata[] = {
 	CALL("key", TEXT, metadata_key, "Key"),
 	ROW("value", TEXT, NAME, ky_pair, value, 0, "Its last value"),
@@ -420,8 +495,7 @@ static const struct ky_query_column events[] = {
 	.count_offset = offsetof(struct ky_trace, count)
 #define SAMPLES(of)                                                                                \
 	ARRAY(ky_stack_row, samples.rows, samples.row_count),                                      \
-		.filter_offset = offsetof(struct ky_stack_row, kind), .filter = (of),              \
-		.has_code = true
+		.filter_offset = offsetof(struct ky_stack_row, kind), .filter = (of)
 #define RESOURCES(of)                                                                              \
 	ARRAY(ky_trace_resource, resources, resource_count),                                       \
 		.filter_offset = offsetof(struct ky_trace_resource, kind), .filter = (of)
@@ -562,6 +636,42 @@ const struct ky_query_table ky_query_tables[] = {
 	 COLUMNS(console_lints),
 	 .rows = KY_ROWS_LINTS,
 	 .row_bytes = sizeof(struct ky_metric_row)},
+	{.name = "custom",
+	 .doc = "The program's own events: their types, and how many of each. `kymo view NAME` has "
+		"the events of one",
+	 COLUMNS(custom),
+	 ARRAY(ky_custom_type, custom_types, custom_type_count),
+	 .order = "-events",
+	 .shown = "event,events,first_ns,last_ns,fields"},
+	{.name = "custom_values",
+	 .doc = "The program's own events, a row for each field",
+	 COLUMNS(custom_values),
+	 .rows = KY_ROWS_CUSTOM_VALUES},
+	{.name = "counters",
+	 .doc = "Readings of the program's counters",
+	 COLUMNS(counters),
+	 ARRAY(ky_trace_counter, counters, counter_count),
+	 .order = "time_ns"},
+	{.name = "annotations",
+	 .doc = "Labels that the program or `kymo mark` set",
+	 COLUMNS(annotations),
+	 ARRAY(ky_trace_annotation, annotations, annotation_count),
+	 .order = "time_ns"},
+	{.name = "queues",
+	 .doc = "How many tasks stood in each queue of a runtime, where the trace has samples of "
+		"that, as those of dial9",
+	 COLUMNS(queues),
+	 .rows = KY_ROWS_QUEUES,
+	 .row_bytes = sizeof(struct ky_queue_fill)},
+	{.name = "queue_samples",
+	 .doc = "The same over time",
+	 COLUMNS(queue_samples),
+	 .rows = KY_ROWS_QUEUE_SAMPLES,
+	 .order = "time_ns"},
+	{.name = "left_out",
+	 .doc = "What the trace has and these tables have not, because a list is full",
+	 COLUMNS(left_out),
+	 ARRAY(ky_left_out, left_outs, left_out_count)},
 	{.name = "metadata",
 	 .doc = "Keys and values of the trace",
 	 COLUMNS(metadata),
@@ -614,6 +724,16 @@ const struct ky_query_view ky_query_views[] = {
 	 "SELECT count(*) AS wakes, count(DISTINCT task) AS tasks, min(time_ns) AS first_ns, site, "
 	 "waker_site, origin FROM wakes GROUP BY site, waker_site, origin",
 	 "-wakes"},
+	{"wake_causes", "Wakes by what caused them",
+	 "SELECT count(*) AS wakes, count(DISTINCT task) AS tasks, min(time_ns) AS first_ns, "
+	 "cause, function FROM wakes GROUP BY cause, function",
+	 "-wakes"},
+	{"counter_ranges",
+	 "Each counter of the program: its readings, and between which values they "
+	 "lie",
+	 "SELECT counter, count(*) AS readings, min(value) AS min_value, max(value) AS max_value, "
+	 "max(time_ns) AS last_ns FROM counters GROUP BY counter",
+	 "counter"},
 	{"poll_sites", "Polls by spawn place, with percentiles",
 	 "SELECT count(*) AS polls, sum(duration_ns) AS busy_ns, p50(duration_ns) AS p50_ns, "
 	 "p90(duration_ns) AS p90_ns, p99(duration_ns) AS p99_ns, max(duration_ns) AS max_ns, "

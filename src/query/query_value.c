@@ -27,6 +27,7 @@ static uint64_t load(const struct ky_query_column *column, const uint8_t *at)
 	switch (column->store) {
 	case KY_STORE_U64:
 	case KY_STORE_U64_OR:
+	case KY_STORE_I64:
 		memcpy(&wide, at, sizeof(wide));
 		return wide;
 	case KY_STORE_U8:
@@ -90,6 +91,10 @@ void ky_query_value(const struct ky_query_source *source, const struct ky_query_
 			out->number = (int32_t)number;
 		}
 		return;
+	case KY_STORE_I64:
+		out->type = KY_VALUE_NUMBER;
+		out->number = (int64_t)number;
+		return;
 	case KY_STORE_MASK:
 	case KY_STORE_MASK8:
 		put_number(out, (number & column->arg) != 0, column->unit);
@@ -111,6 +116,8 @@ uint32_t ky_query_array(const struct ky_query_table *table, const struct ky_trac
 
 const char *ky_query_sql_type(const struct ky_query_column *column)
 {
+	if (column->unit == KY_UNIT_ANY)
+		return "";
 	return column->unit == KY_UNIT_TEXT || column->unit == KY_UNIT_SENTENCE ? "TEXT" :
 										  "INTEGER";
 }

@@ -174,6 +174,17 @@ static inline bool add_end(struct ky_load *load, uint32_t lane, uint64_t time_ns
 	return true;
 }
 
+/* The worker's queue, where the event says how many stand in it. */
+static bool note_depth(struct ky_load *load, const struct ky_frame *frame, uint32_t lane,
+		       uint32_t field)
+{
+	const struct ky_value *depth = ky_frame_field(frame, field);
+
+	return !depth ||
+	       ky_load_depth(load, lane, frame->timestamp_ns,
+			     depth->as.number < UINT8_MAX ? (uint8_t)depth->as.number : UINT8_MAX);
+}
+
 static bool load_poll_start(struct ky_load *load, const struct ky_frame *frame)
 {
 	uint64_t worker_id = ky_frame_number(frame, KY_F_POLL_START_worker_id, KY_ID_UNKNOWN);
@@ -185,7 +196,8 @@ static bool load_poll_start(struct ky_load *load, const struct ky_frame *frame)
 	name = ky_load_text(load, frame, KY_F_POLL_START_spawn_loc);
 	if (task == UINT32_MAX || load->trace->pages.failed)
 		return false;
-	if (!ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_START, task, name))
+	if (!ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_START, task, name) ||
+	    !note_depth(load, frame, lane, KY_F_POLL_START_local_queue))
 		return false;
 	return !delay || ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_DELAY,
 				      (uint32_t)delay->as.number,
@@ -290,7 +302,8 @@ static bool load_park(struct ky_load *load, const struct ky_frame *frame)
 	note_cpu(&load->trace->workers[lane], tid,
 		 ky_frame_number(frame, KY_F_WORKER_PARK_cpu_time_ns, 0), frame->timestamp_ns,
 		 true);
-	return ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_PARK, tid,
+	return note_depth(load, frame, lane, KY_F_WORKER_PARK_local_queue) &&
+	       ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_PARK, tid,
 			    (uint32_t)(wait & 0xff) | park_timeout(frame) << 8);
 }
 
@@ -307,7 +320,8 @@ static bool load_unpark(struct ky_load *load, const struct ky_frame *frame)
 	note_cpu(&load->trace->workers[lane], tid,
 		 ky_frame_number(frame, KY_F_WORKER_UNPARK_cpu_time_ns, 0), frame->timestamp_ns,
 		 false);
-	if (!ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_UNPARK, tid,
+	if (!note_depth(load, frame, lane, KY_F_WORKER_UNPARK_local_queue) ||
+	    !ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_UNPARK, tid,
 			  ready < 0xffff ? (uint32_t)ready : 0xffffu))
 		return false;
 	return !wait || ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_SCHED_WAIT,
@@ -335,6 +349,8 @@ static struct ky_event_type *add_type(struct ky_load *load, const struct ky_sche
 	trace->types[i].span_kind = ky_span_kind_of(trace->types[i].name);
 	trace->types[i].span_name = KY_NONE;
 	if (trace->types[i].span_kind) {
+		trace->types[i].is_request_span = ky_request_is_type(trace->types[i].name);
+		trace->types[i].is_single_span = ky_span_is_single(trace->types[i].name);
 		trace->types[i].span_name = ky_span_place(&load->private->names,
 							  trace->types[i].name);
 		if (trace->pages.failed)
@@ -392,6 +408,11 @@ static inline bool note_event(struct ky_load *load, struct ky_event_type *type, 
 	return !load->damage_from_ns || time_ns == 0 || ky_load_damage(load, time_ns);
 }
 
+static inline bool is_custom(const struct ky_frame *frame, const struct ky_event_type *type)
+{
+	return frame->schema->event == KY_EV_UNKNOWN && !type->span_kind;
+}
+
 static bool load_event(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_event_type *type = find_type(load, frame->schema);
@@ -401,11 +422,14 @@ static bool load_event(struct ky_load *load, const struct ky_frame *frame)
 	type->count++;
 	load->trace->files[load->file].event_count++;
 	if (!frame->schema->has_timestamp)
-		return ky_load_table(load, frame);
+		return is_custom(frame, type) ? ky_load_custom(load, frame) :
+						ky_load_table(load, frame);
 	if (!note_event(load, type, frame->timestamp_ns))
 		return false;
 	if (type->span_kind)
 		return ky_load_span(load, frame, type);
+	if (is_custom(frame, type))
+		return ky_load_custom(load, frame);
 	switch (frame->schema->event) {
 	case KY_EV_POLL_START:
 		return load_poll_start(load, frame);
@@ -451,7 +475,8 @@ static inline bool load_hot_start(struct ky_load *load, const struct ky_hot_even
 				   ky_trc_dec_string(load->reader->dec, event->spawn_loc_id));
 	if (task == UINT32_MAX || load->trace->pages.failed)
 		return false;
-	return add_edge(load, lane, event->timestamp_ns, KY_EDGE_START, task, name);
+	return add_edge(load, lane, event->timestamp_ns, KY_EDGE_START, task, name) &&
+	       ky_load_depth(load, lane, event->timestamp_ns, event->local_queue);
 }
 
 static inline bool load_hot_event(struct ky_load *load, const struct ky_hot_event *event)

@@ -10,8 +10,12 @@
 
 #include <read/frame_reader.h>
 #include <read/id_map.h>
+#include <read/custom.h>
+#include <read/labels.h>
+#include <read/left_out.h>
 #include <read/names.h>
 #include <read/processes.h>
+#include <read/queues.h>
 #include <read/sort.h>
 #include <read/requests.h>
 #include <read/spans.h>
@@ -64,6 +68,10 @@ struct ky_trace_private {
 	uint32_t lane_of_worker[KY_SMALL_WORKERS]; /* index + 1 */
 	uint64_t *long_durations;                  /* what does not fit 32 bits */
 	uint32_t long_count, long_capacity;
+	struct ky_id_map custom_types; /* hash of name and fields -> number in custom_types */
+	struct ky_id_map queues;       /* name of a runtime -> number in queues */
+	uint32_t runtime_queues, queue_rows;
+	uint64_t left_out[KY_LEFT_KINDS];
 	struct ky_id_map wake_sources; /* stack << 32 | tid -> number in trace->wake_sources */
 	struct ky_id_map long_delays;  /* worker << 40 | row -> index in long_durations */
 	struct ky_interval *gaps;      /* losses of any thread, merged, ascending */
@@ -79,8 +87,10 @@ struct ky_trace_private {
 	uint32_t held_count, held_capacity;
 	struct ky_served *served; /* by worker, then time */
 	uint32_t served_count, served_capacity;
-	struct ky_span_edge *span_edges;
-	uint32_t span_edge_count, span_edge_capacity;
+	struct ky_span_edge **span_pages; /* of KY_SPAN_PAGE events each */
+	uint32_t span_edge_count, span_page_capacity;
+	struct ky_id_map span_ids; /* -> number, from 1 */
+	uint32_t span_id_count;
 	bool has_closes;                  /* of spans */
 	struct ky_process_key *processes; /* that files are of */
 	uint32_t process_count, process_capacity;
@@ -96,6 +106,12 @@ struct ky_load {
 	struct ky_copies *copies; /* NULL: there are none */
 	uint32_t *type_of_serial; /* index + 1 in trace->types */
 	uint32_t serial_capacity;
+	uint32_t *custom_of_serial; /* index + 1 in trace->custom_types */
+	uint32_t custom_capacity;
+	uint32_t *span_roles;          /* of the fields of span events: span_events.c */
+	uint32_t *span_role_of_serial; /* index + 1 in span_roles */
+	uint32_t span_role_count, span_role_capacity, span_serial_capacity;
+	uint32_t list_rows_max;           /* of the options */
 	uint32_t pool_serial;             /* grows with every change of the pools */
 	uint32_t *pool_name;              /* cache: name by pool id ... */
 	uint32_t *pool_stamp;             /* ... valid when equal to pool_serial */
@@ -107,6 +123,12 @@ struct ky_load {
 	struct ky_processes processes;
 	struct ky_symbol_table *symbols; /* NULL: nothing asked */
 };
+
+/* Rows of a list that has room for `count`, or for fewer where the options say so. */
+static inline uint32_t ky_list_max(const struct ky_load *load, uint32_t count)
+{
+	return load->list_rows_max && load->list_rows_max < count ? load->list_rows_max : count;
+}
 
 /* load.c: one frame into the trace. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_load_frame(struct ky_load *load, const struct ky_frame *frame);
@@ -169,10 +191,11 @@ bool ky_load_thread_use(struct ky_load *load, const struct ky_frame *frame); /* 
 /* load_resources.c; passes on what is no resource. */
 bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame);
 
-/* spans.c: begins, ends, and what is open; spans, once polls are paired. */
+/* span_events.c: begins, ends, and what is open. spans.c: spans, once polls are paired. */
 bool ky_load_span(struct ky_load *load, const struct ky_frame *frame,
 		  const struct ky_event_type *type);
 int ky_spans_finish(struct ky_trace *trace);
+void ky_spans_release_events(struct ky_trace *trace);
 
 /* requests.c: the waits of requests, and what is not seen of them; waits and begins of spans that
  * are not linked yet. */
@@ -194,6 +217,31 @@ bool ky_load_retained(struct ky_load *load, const struct ky_frame *frame);
 int ky_retained_finish(struct ky_trace *trace);
 void ky_retained_workers(struct ky_trace *trace);
 bool ky_retained_is_held(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns);
+
+/* custom.c, labels.c: events of the program; counters and annotations. */
+bool ky_load_custom(struct ky_load *load, const struct ky_frame *frame);
+void ky_custom_finish(struct ky_trace *trace);
+bool ky_load_counter(struct ky_load *load, const struct ky_frame *frame);
+bool ky_load_annotation(struct ky_load *load, const struct ky_frame *frame);
+void ky_labels_finish(struct ky_trace *trace);
+
+/* queues.c: samples of a runtime's queue; of a worker's, where it is or was not empty. */
+bool ky_load_runtime_metrics(struct ky_load *load, const struct ky_frame *frame);
+bool ky_load_queue_sample(struct ky_load *load, const struct ky_frame *frame);
+bool ky_load_depth_change(struct ky_load *load, struct ky_worker *worker, uint64_t time_ns,
+			  uint8_t depth);
+int ky_queues_finish(struct ky_trace *trace);
+void ky_queues_release(struct ky_trace *trace);
+
+static inline bool ky_load_depth(struct ky_load *load, uint32_t lane, uint64_t time_ns,
+				 uint8_t depth)
+{
+	struct ky_worker *worker = &load->trace->workers[lane];
+
+	worker->depth_count += worker->depth_count < UINT32_MAX;
+	return !(depth | worker->queue_depth) || worker->is_shared ||
+	       ky_load_depth_change(load, worker, time_ns, depth);
+}
 
 /* finish.c: orders the tables. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_load_finish(struct ky_trace *trace);

@@ -9,8 +9,8 @@ static bool add(struct ky_load *load, const struct ky_trace_resource *row)
 	struct ky_trace *trace = load->trace;
 	uint32_t at;
 
-	if (trace->resource_count == LIST_MAX)
-		return true;
+	if (trace->resource_count >= ky_list_max(load, LIST_MAX))
+		return ky_leave_out(load->private, KY_LEFT_RESOURCES);
 	if (trace->pages.failed ||
 	    !ky_pages_array(&trace->pages, &trace->resources, &trace->resource_capacity,
 			    trace->resource_count + 1, sizeof(*row)))
@@ -103,6 +103,14 @@ bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame)
 		return ky_load_throttled(load, frame);
 	case KY_EV_THREAD_USAGE:
 		return ky_load_thread_use(load, frame);
+	case KY_EV_RUNTIME_METRICS:
+		return ky_load_runtime_metrics(load, frame);
+	case KY_EV_QUEUE_SAMPLE:
+		return ky_load_queue_sample(load, frame);
+	case KY_EV_COUNTER:
+		return ky_load_counter(load, frame);
+	case KY_EV_ANNOTATION:
+		return ky_load_annotation(load, frame);
 	case KY_EV_LISTEN_DROPS:
 		row.kind = KY_RESOURCE_DROPS;
 		take(&row, frame, 0, 2);

@@ -135,3 +135,10 @@ uint32_t ky_names_find(const struct ky_names *names, const void *text, size_t te
 		return UINT32_MAX;
 	return *probe(names, text, text_bytes, hash_text(text, text_bytes)) - 1u;
 }
+
+uint32_t ky_names_intern_below(struct ky_names *names, const void *text, size_t text_bytes,
+			       uint32_t limit)
+{
+	return names->count < limit ? ky_names_intern(names, text, text_bytes) :
+				      ky_names_find(names, text, text_bytes);
+}

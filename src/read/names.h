@@ -34,6 +34,9 @@ void ky_names_release(struct ky_names *names);
 
 /* Number of a text; UINT32_MAX with pages->failed set. */
 uint32_t ky_names_intern(struct ky_names *names, const void *text, size_t text_bytes);
+/* The same as long as there are fewer than `limit`; beyond, a text that is new is UINT32_MAX. */
+uint32_t ky_names_intern_below(struct ky_names *names, const void *text, size_t text_bytes,
+			       uint32_t limit);
 /* The same without adding it; UINT32_MAX when it is not there. */
 uint32_t ky_names_find(const struct ky_names *names, const void *text, size_t text_bytes);
 

@@ -41,8 +41,10 @@ bool ky_load_request_wait(struct ky_load *load, const struct ky_frame *frame)
 		.serial = trace->request_wait_count,
 	};
 
-	if (trace->request_wait_count == WAITS_MAX || wait.from_ns >= wait.to_ns)
+	if (wait.from_ns >= wait.to_ns)
 		return true;
+	if (trace->request_wait_count >= ky_list_max(load, WAITS_MAX))
+		return ky_leave_out(load->private, KY_LEFT_REQUEST_WAITS);
 	if (!ky_pages_array(&trace->pages, &trace->request_waits, &trace->request_wait_capacity,
 			    trace->request_wait_count + 1, sizeof(wait)))
 		return false;

@@ -200,6 +200,11 @@ static int load_source(struct ky_load *load, struct ky_byte_source *source, uint
 	load->max_ns = 0;
 	if (load->type_of_serial)
 		memset(load->type_of_serial, 0, load->serial_capacity * sizeof(uint32_t));
+	load->span_role_count = 0;
+	if (load->span_role_of_serial)
+		memset(load->span_role_of_serial, 0, load->span_serial_capacity * sizeof(uint32_t));
+	if (load->custom_of_serial)
+		memset(load->custom_of_serial, 0, load->custom_capacity * sizeof(uint32_t));
 	result = load_frames(load, &reader);
 	load->stopped_at = reader.window_offset;
 	file->raw_bytes = reader.raw_bytes;
@@ -246,11 +251,49 @@ static int load_sources(struct ky_load *load, struct ky_byte_source *sources, co
 	return failed == trace->file_count ? first_error : 0;
 }
 
+/* What is made of all the events, in this order. */
+static int finish_all(struct ky_trace *trace)
+{
+	int result = ky_load_finish(trace);
+
+	if (result == 0)
+		result = ky_pair(trace);
+	if (result == 0)
+		ky_retained_workers(trace);
+	if (result == 0)
+		result = ky_delay(trace);
+	if (result == 0)
+		result = ky_turns_finish(trace);
+	if (result == 0)
+		result = ky_roots_finish(trace);
+	if (result == 0)
+		result = ky_spawns_finish(trace);
+	if (result == 0)
+		result = ky_run_waiters_finish(trace);
+	if (result == 0)
+		result = ky_spans_finish(trace);
+	if (result == 0)
+		result = ky_stops_finish(trace);
+	if (result == 0)
+		result = ky_samples_finish(trace);
+	if (result == 0)
+		result = ky_queues_finish(trace);
+	if (result == 0)
+		result = ky_left_outs_finish(trace);
+	if (result == 0) {
+		ky_labels_finish(trace);
+		ky_custom_finish(trace);
+	}
+	return result;
+}
+
 static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 		    const struct ky_trace_options *options)
 {
-	struct ky_load load = {
-		.trace = trace, .private = trace->private, .symbols = options->symbols};
+	struct ky_load load = {.trace = trace,
+			       .private = trace->private,
+			       .symbols = options->symbols,
+			       .list_rows_max = options->list_rows_max};
 	size_t count = trace->file_count;
 	uint32_t *order = ky_pages_alloc(&trace->pages, count * sizeof(*order));
 	uint64_t *first = ky_pages_alloc(&trace->pages, count * sizeof(*first));
@@ -280,29 +323,12 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	ky_pages_free(&trace->pages, load.pool_stamp, KY_POOL_CACHE * sizeof(uint32_t));
 	ky_pages_free(&trace->pages, load.stack_of, 2 * KY_STACK_CACHE * sizeof(uint32_t));
 	ky_pages_free(&trace->pages, load.type_of_serial, load.serial_capacity * sizeof(uint32_t));
-	if (result == 0)
-		result = ky_load_finish(trace);
-	if (result == 0)
-		result = ky_pair(trace);
-	if (result == 0)
-		ky_retained_workers(trace);
-	if (result == 0)
-		result = ky_delay(trace);
-	if (result == 0)
-		result = ky_turns_finish(trace);
-	if (result == 0)
-		result = ky_roots_finish(trace);
-	if (result == 0)
-		result = ky_spawns_finish(trace);
-	if (result == 0)
-		result = ky_run_waiters_finish(trace);
-	if (result == 0)
-		result = ky_spans_finish(trace);
-	if (result == 0)
-		result = ky_stops_finish(trace);
-	if (result == 0)
-		result = ky_samples_finish(trace);
-	return result;
+	ky_pages_free(&trace->pages, load.span_roles, load.span_role_capacity * sizeof(uint32_t));
+	ky_pages_free(&trace->pages, load.span_role_of_serial,
+		      load.span_serial_capacity * sizeof(uint32_t));
+	ky_pages_free(&trace->pages, load.custom_of_serial,
+		      load.custom_capacity * sizeof(uint32_t));
+	return result ? result : finish_all(trace);
 }
 
 /* What failed is no one file: it came before them all or, pairing, after them all. */
@@ -342,6 +368,9 @@ static int make_trace(struct ky_trace **out, size_t source_count,
 	ky_id_map_init(&private->runtimes, &trace->pages);
 	ky_id_map_init(&private->long_delays, &trace->pages);
 	ky_id_map_init(&private->wake_sources, &trace->pages);
+	ky_id_map_init(&private->custom_types, &trace->pages);
+	ky_id_map_init(&private->queues, &trace->pages);
+	ky_id_map_init(&private->span_ids, &trace->pages);
 	ky_column_init(&trace->notifies, &trace->pages, sizeof(struct ky_notify_row));
 	trace->files = ky_pages_alloc(&trace->pages, source_count * sizeof(*trace->files));
 	trace->file_count = (uint32_t)source_count;
@@ -421,12 +450,17 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->resources, 0);
 	ky_pages_free(pages, trace->crashes, 0);
 	ky_pages_free(pages, trace->spans, 0);
+	ky_pages_free(pages, trace->counters, 0);
+	ky_pages_free(pages, trace->annotations, 0);
+	ky_pages_free(pages, trace->custom_types, 0);
+	ky_pages_free(pages, trace->custom_fields, 0);
+	ky_pages_free(pages, trace->custom_rows, 0);
+	ky_pages_free(pages, trace->custom_values, 0);
+	ky_pages_free(pages, trace->left_outs, 0);
 	ky_pages_free(pages, trace->span_fields, 0);
 	ky_pages_free(pages, trace->request_waits, 0);
 	ky_pages_free(pages, trace->spawn_windows, 0);
 	ky_pages_free(pages, trace->spawns, 0);
-	if (trace->private)
-		ky_pages_free(pages, trace->private->span_edges, 0);
 }
 
 void ky_trace_close(struct ky_trace *trace)
@@ -445,8 +479,10 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_column_release(&trace->workers[i].edges);
 	}
 	ky_column_release(&trace->notifies);
+	ky_queues_release(trace);
 	release_lists(trace);
 	if (private) {
+		ky_spans_release_events(trace);
 		ky_names_release(&private->names);
 		ky_id_map_release(&private->tasks);
 		ky_id_map_release(&private->workers);
@@ -454,6 +490,8 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_id_map_release(&private->runtimes);
 		ky_id_map_release(&private->long_delays);
 		ky_id_map_release(&private->wake_sources);
+		ky_id_map_release(&private->custom_types);
+		ky_id_map_release(&private->queues);
 		ky_free(private->long_durations);
 		ky_free(private->gaps);
 		ky_free(private->processes);

@@ -30,12 +30,20 @@ struct ky_trace_stop;
 struct ky_trace_throttle;
 struct ky_spawn_window; /* read/spawns.h, and the next one */
 struct ky_spawn;
+struct ky_trace_queue;   /* read/queues.h */
+struct ky_trace_counter; /* read/labels.h, and the next one */
+struct ky_trace_annotation;
+struct ky_custom_type; /* read/custom.h, and the next two */
+struct ky_custom_field;
+struct ky_custom_row;
+struct ky_left_out; /* read/left_out.h */
 
 struct ky_trace_options {
 	/* Gets the modules and names of the trace on the way (read/symbol_table.h); may be NULL. */
 	struct ky_symbol_table *symbols;
 	uint64_t raw_bytes_max; /* of one source after decompression; 0: 16 GiB. Beyond: notice */
 	uint64_t memory_bytes_max;   /* 0: 3 GiB. Beyond: KYMO_E_LIMIT */
+	uint32_t list_rows_max;      /* of the lists of read/left_out.h; 0: the limit of each */
 	const char *memory_option;   /* what raises it, for the sentence; NULL: its name here */
 	struct ky_trc_limits limits; /* of the decoder; zeros: its defaults */
 	char *errbuf;                /* one sentence when open fails */
@@ -130,7 +138,9 @@ struct ky_worker {
 	bool has_ended;
 	bool is_worker;      /* polls, parks or a WorkerEvent; else it only issued wakes */
 	bool is_thread_lane; /* no worker: nested polls of one thread (tid) */
+	uint8_t queue_depth; /* loading only: the last one */
 	bool is_shared;      /* 254, 255: several threads under one id; pairs only within a batch */
+	uint32_t depth_count;       /* samples of its queue; saturating */
 	uint64_t first_ns, last_ns; /* of its polls and parks */
 	uint64_t poll_count, park_count, wake_count;
 	uint64_t end_unproven_count; /* polls whose end was not recorded */
@@ -141,6 +151,7 @@ struct ky_worker {
 	uint64_t cpu_span_ns;        /* wall time that cpu_ns covers */
 	uint64_t cpu_mark_ns, cpu_mark_at_ns; /* loading only */
 	uint32_t cpu_tid;                     /* loading only */
+	uint32_t queue;                       /* number in queues, from 1; 0: none */
 	uint64_t futex, eventfd_next; /* + 1; what it parks on, the last known; 0: not known */
 	struct ky_column polls;       /* struct ky_poll_row, extra = delay */
 	struct ky_column parks;       /* struct ky_park_row */
@@ -346,6 +357,8 @@ struct ky_event_type {
 	size_t name_bytes;
 	uint32_t event;    /* KY_EV_ or KY_EV_UNKNOWN */
 	uint8_t span_kind; /* enum ky_span_kind of read/spans.h; 0 */
+	bool is_request_span;
+	bool is_single_span; /* it is entered once */
 	uint32_t span_name;
 	uint64_t count;
 	uint64_t first_ns, last_ns; /* 0: no event with a time */
@@ -490,6 +503,22 @@ struct ky_trace {
 	uint64_t requests_unseen;
 	struct ky_parked_on *parked_on; /* by via, target, time */
 	uint32_t parked_on_count, parked_on_capacity;
+	struct ky_trace_queue *queues; /* of runtimes by name, then of workers by id */
+	uint32_t queue_count, queue_capacity;
+	struct ky_trace_counter *counters; /* by time */
+	uint32_t counter_count, counter_capacity;
+	struct ky_trace_annotation *annotations; /* by time */
+	uint32_t annotation_count, annotation_capacity;
+	struct ky_custom_type *custom_types; /* in the order of their first event in the files */
+	uint32_t custom_type_count, custom_type_capacity;
+	struct ky_custom_field *custom_fields; /* of all types */
+	uint32_t custom_field_count, custom_field_capacity;
+	struct ky_custom_row *custom_rows; /* by time */
+	uint32_t custom_row_count, custom_row_capacity;
+	uint64_t *custom_values;
+	uint32_t custom_value_count, custom_value_capacity;
+	struct ky_left_out *left_outs; /* what there was no room for, by kind */
+	uint32_t left_out_count, left_out_capacity;
 	struct ky_column notifies;             /* struct ky_notify_row: read/turns.h */
 	struct ky_trace_retention *retentions; /* ascending by time */
 	uint32_t retention_count, retention_capacity;

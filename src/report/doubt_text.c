@@ -20,6 +20,12 @@ void ky_losses_text(const struct ky_report_view *view)
 	struct ky_table table;
 	char cell[KY_OUT_CELL_BYTES];
 
+	if (trace->left_out_count) {
+		ky_out_heading(view->out, view->is_coloured,
+			       "Left out: in the trace, and not in these tables");
+		ky_left_out_text(view->out, trace, "  ");
+		ky_out_text(view->out, "\n");
+	}
 	if (trace->lost_samples) {
 		ky_out_heading(view->out, view->is_coloured, "Lost samples: no gap in the records");
 		ky_out_text(view->out, "  ");

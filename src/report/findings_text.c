@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/findings_text.h>
 
+#include <report/loss_text.h>
+
 #include <base/out_text.h>
 #include <analyze/short_name.h>
 #include <report/profile_cells.h>
@@ -215,6 +217,7 @@ void ky_findings_text(struct ky_buf *out, const struct ky_findings *findings,
 		put_healthy(out, findings);
 	put_rest(out, findings, shown);
 	put_limits(out, findings);
+	ky_left_out_text(out, findings->facts.trace, "note: ");
 	if (!is_full)
 		ky_out_text(out, "Tables: kymo report --full. Each late task: kymo why.\n");
 }

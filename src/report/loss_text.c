@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/loss_text.h>
 
+#include <read/left_out.h>
+
 #include <base/out_text.h>
 #include <string.h>
 
@@ -112,5 +114,19 @@ void ky_loss_rows(struct ky_buf *out, const struct ky_trace *trace)
 		ky_out_text(out, trace->is_kymo ? "none\n" :
 						  "none recorded (this writer may not record its "
 						  "losses)\n");
+	}
+	ky_left_out_text(out, trace, "Left out  ");
+}
+
+void ky_left_out_text(struct ky_buf *out, const struct ky_trace *trace, const char *prefix)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	for (uint32_t i = 0; i < trace->left_out_count; i++) {
+		const struct ky_left_out *left = &trace->left_outs[i];
+
+		ky_out_format(out, "%s%s %s have no room in memory: %s\n", prefix,
+			      ky_out_count(cell, left->count), ky_left_out_noun(left->kind),
+			      ky_left_out_effect(left->kind));
 	}
 }

@@ -22,6 +22,9 @@ void ky_loss_counts_text(struct ky_buf *out, const struct ky_loss_counts *counts
 /* "53,643 samples (53,000 CPU, 643 await points)", without a verb; none: nothing. */
 void ky_loss_samples_text(struct ky_buf *out, const struct ky_trace *trace);
 
+/* What the reader had no room for: a line each after `prefix`, or nothing. */
+void ky_left_out_text(struct ky_buf *out, const struct ky_trace *trace, const char *prefix);
+
 /* Rows of `kymo info`, the first labelled: records, samples, records of the kernel; or "none". */
 void ky_loss_rows(struct ky_buf *out, const struct ky_trace *trace);
 

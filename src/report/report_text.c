@@ -2,6 +2,7 @@
 #include <report/report_text.h>
 
 #include <analyze/findings/pool_runs.h>
+#include <analyze/queue_fill.h>
 #include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
@@ -80,6 +81,47 @@ static void print_workers(const struct ky_report_view *view)
 		ky_out_format(view->out, "  ... and %u more workers; --json has all\n",
 			      report->worker_count - WORKERS_MAX);
 	ky_out_text(view->out, "\n");
+}
+
+/* Depths are of the whole trace, as their counts have no times. */
+static void print_queues(const struct ky_report_view *view)
+{
+	const struct ky_trace *trace = view->trace;
+	struct ky_queue_fill *uses;
+	struct ky_table table;
+
+	if (!trace->queue_count)
+		return;
+	if (ky_queue_fills(trace, &uses)) {
+		view->out->failed = -ENOMEM;
+		return;
+	}
+	ky_out_heading(view->out, view->is_coloured,
+		       "Queues: tasks that stood in them, in the whole trace");
+	ky_table_begin(&table, "lrrrrrrl", "Queue|Samples|Min|p50|p99|Max|Fullest at|Runtime");
+	for (uint32_t i = 0; i < trace->queue_count && i < WORKERS_MAX; i++) {
+		if (uses[i].is_worker)
+			ky_table_format(&table, "worker %llu",
+					(unsigned long long)uses[i].worker_id);
+		else
+			ky_table_cell(&table, "runtime");
+		ky_table_count(&table, uses[i].sample_count);
+		ky_table_count(&table, uses[i].min);
+		ky_table_count(&table, uses[i].p50);
+		ky_table_count(&table, uses[i].p99);
+		ky_table_count(&table, uses[i].max);
+		if (uses[i].max_ns)
+			ky_report_moment_cell(&table, view, uses[i].max_ns);
+		else
+			ky_table_cell(&table, "-");
+		ky_table_cell(&table, ky_trace_name(trace, uses[i].runtime));
+	}
+	ky_table_end(&table, view->out, 2, view->is_coloured);
+	if (trace->queue_count > WORKERS_MAX)
+		ky_out_format(view->out, "  ... and %u more; kymo view queues\n",
+			      trace->queue_count - WORKERS_MAX);
+	ky_out_text(view->out, "\n");
+	ky_free(uses);
 }
 
 static void print_spans(const struct ky_report_view *view)
@@ -358,6 +400,7 @@ void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 	print_groups(&view);
 	ky_root_text(&view);
 	print_blocking(&view);
+	print_queues(&view);
 	print_spans(&view);
 	ky_histogram_text(&view, "Polls by duration (at least, count, share)",
 			  &report->poll_histogram);

@@ -108,6 +108,7 @@ struct ky_hot_event {
 	uint32_t spawn_loc_id; /* POLL_START: in the pool of strings */
 	uint32_t stack_id;     /* WAKE: in the pool of stacks */
 	uint8_t origin;        /* WAKE */
+	uint8_t local_queue;   /* POLL_START */
 };
 
 /* Consumes such events from the start of the window, up to the first frame of another kind, schemas

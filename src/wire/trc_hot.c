@@ -26,7 +26,10 @@ static inline const uint8_t *read_fields(const uint8_t *at, struct ky_hot_event 
 		return ky_fast_varint(at, &event->worker_id);
 	case KY_EV_POLL_START:
 		at = ky_fast_varint(at, &event->worker_id);
-		at = at ? ky_fast_varint(at + 1, &event->task_id) : NULL;
+		if (!at)
+			return NULL;
+		event->local_queue = *at;
+		at = ky_fast_varint(at + 1, &event->task_id);
 		if (!at)
 			return NULL;
 		event->spawn_loc_id = ky_get_u32(at);

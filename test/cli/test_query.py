@@ -187,6 +187,127 @@ class Tables(Made):
         self.assertEqual([len(json.loads(line)["rows"]) for line in lines], [3, 1])
 
 
+class Own(Made):
+    """What the program itself says: its events by field, counters, annotations; and queues."""
+
+    def test_events_of_the_program_are_listed_with_their_fields(self):
+        self.event("Paid", 6 * MS, ("rate", "F64", 0.5), ("change", "I64", -3),
+                   ("ok", "BOOL", 1), ("note", "STRING?", None))
+        path = self.made()
+        rows = self.rows("view", "custom", path)
+        self.assertEqual([(row["event"], row["events"], row["fields"]) for row in rows],
+                         [("OrderPlaced", 2, "price varint, who string"),
+                          ("Paid", 1, "rate f64, change i64, ok bool, note string?")])
+        self.assertEqual(self.sql("SELECT field, type, value, time_ns FROM custom_values "
+                                  "WHERE event = 'Paid'", path),
+                         [["rate", "f64", 0.5, START_NS + 6 * MS],
+                          ["change", "i64", -3, START_NS + 6 * MS],
+                          ["ok", "bool", 1, START_NS + 6 * MS],
+                          ["note", "string", None, START_NS + 6 * MS]])
+        self.assertEqual(self.sql("SELECT sum(value) FROM custom_values WHERE field = 'price'",
+                                  path), [[42]])
+        self.assertIn("price varint, who string", self.run_kymo("view", "custom", path).out)
+
+    def test_a_view_of_an_event_has_the_fields_of_all_its_shapes(self):
+        path = self.made()
+        self.trace.ids.clear()
+        self.trace.bytes += b"TRC\0\1"
+        self.event("OrderPlaced", 7 * MS, ("price", "VARINT", 5), ("shop", "STRING", b"x"))
+        path = self.trace.save(self.dir / "shapes")
+        rows = self.rows("view", "OrderPlaced", path)
+        self.assertEqual([(row["price"], row["who"], row["shop"]) for row in rows],
+                         [(12, 'a"b', None), (30, "c", None), (5, None, "x")])
+        rows = self.rows("view", "OrderPlaced", "--where", "price > 10", "--group-by", "who", path)
+        self.assertEqual(sorted((row["rows"], row["who"]) for row in rows), [(1, 'a"b'), (1, "c")])
+
+    def test_counters_and_annotations_stand_by_time(self):
+        for at, value in ((3, 7), (1, -2), (2, 5)):
+            self.event("CounterEvent", at * MS, ("name", "STRING", b"jobs"),
+                       ("value", "I64", value))
+        self.event("AnnotationEvent", 4 * MS, ("tid", "U32", 0), ("label", "STRING", b"deploy"))
+        path = self.made()
+        self.assertEqual([row["value"] for row in self.rows("view", "counters", path)], [-2, 5, 7])
+        self.assertEqual(self.rows("view", "counter-ranges", path),
+                         [{"counter": "jobs", "readings": 3, "min_value": -2, "max_value": 7,
+                           "last_ns": START_NS + 3 * MS}])
+        row, = self.rows("view", "annotations", path)
+        self.assertEqual((row["label"], row["tid"], row["time_ns"]),
+                         ("deploy", None, START_NS + 4 * MS))
+        rules = self.dir / "rules.toml"
+        for most, code in ((6, 1), (7, 0)):
+            rules.write_text('[[rule]]\nview = "counters"\nvalue = "max(value)"\n'
+                             f'max = {most}\n')
+            done = json.loads(self.run_kymo("check", "--json", rules, path, code=code).out)
+            self.assertEqual(done["rules"][0]["result"], "broken" if code else "held")
+
+    def queued(self):
+        for at, depth in ((0, 0), (1, 4), (2, 4), (3, 9), (4, 0)):
+            self.event("PollStartEvent", at * MS, (*WORKER, 0), ("local_queue", "U8", depth),
+                       ("task_id", "VARINT", 7), ("spawn_loc", "STRING", b"svc::a"))
+            self.event("PollEndEvent", at * MS + US, (*WORKER, 0))
+        for at, depth in ((1, 0), (2, 30), (3, 10)):
+            self.event("RuntimeMetricsEvent", at * MS, ("runtime_name", "STRING", b"main"),
+                       ("global_queue_depth", "U32", depth), ("alive_tasks", "U32", 50 + at))
+        return self.trace.save(self.dir / "queued")
+
+    def test_queues_have_percentiles_and_samples(self):
+        path = self.queued()
+        rows = self.rows("view", "queues", path)
+        self.assertEqual([[row[key] for key in ("kind", "runtime", "worker", "samples",
+                                                "min_tasks", "p50_tasks", "p99_tasks", "max_tasks")]
+                          for row in rows],
+                         [["runtime", "main", None, 3, 0, 10, 30, 30],
+                          ["worker", None, 0, 5, 0, 4, 9, 9]])
+        self.assertEqual([row["max_ns"] - START_NS for row in rows], [2 * MS, 3 * MS])
+        self.assertEqual(self.sql("SELECT kind, tasks, alive_tasks FROM queue_samples "
+                                  "ORDER BY time_ns, kind", path),
+                         [["runtime", 0, 51], ["worker", 4, None], ["runtime", 30, 52],
+                          ["runtime", 10, 53], ["worker", 9, None], ["worker", 0, None]])
+        queues = json.loads(self.run_kymo("report", "--json", path).out)["tables"]["queues"]
+        self.assertEqual([(queue["kind"], queue["max"]) for queue in queues],
+                         [("runtime", 30), ("worker", 9)])
+        self.assertRegex(self.run_kymo("report", "--full", path).out,
+                         r"worker 0 +5 +0 +4 +9 +9 +\+0\.003000")
+
+    def test_a_trace_without_samples_has_no_queues(self):
+        self.assertEqual(self.rows("view", "queues", self.made()), [])
+
+    def test_a_list_that_is_full_says_so(self):
+        fields = [(f"field{number}", "VARINT", number) for number in range(20)]
+        self.event("SpanEnter:svc::work:src/a.rs:1", 8 * MS, ("span_id", "VARINT", 1), *fields)
+        path = self.made()
+        row, = self.rows("view", "left-out", path)
+        self.assertEqual((row["list"], row["rows"]), ("span_fields", 4))
+        for words in (("info",), ("report",), ("report", "--full")):
+            self.assertIn("4 fields of spans have no room in memory: their spans lack them",
+                          self.run_kymo(*words, path).out, words)
+        self.assertIn("4 fields of spans", self.run_kymo("view", "spans", path).err)
+        found = json.loads(self.run_kymo("report", "--json", path).out)["tables"]
+        self.assertEqual(found["left_out"], {"span_fields": 4})
+
+    def test_each_wake_has_its_cause(self):
+        symbols = {0x1000: "tokio::runtime::io::driver::Driver::turn",
+                   0x2000: "tokio::runtime::time::wheel::Wheel::poll", 0x3000: "svc::send"}
+        for address, name in symbols.items():
+            self.trace.event("SymbolTableEntry", 0, ("addr", "VARINT", address),
+                             ("size", "VARINT", 16), ("symbol_name", "STRING", name.encode()),
+                             ("inline_depth", "VARINT", 0),
+                             ("source_file", "STRING", b"/src/app/main.rs"),
+                             ("source_line", "VARINT", 4))
+        for at, frames in ((1, [0x1000]), (2, [0x2000]), (3, [0x3000]), (4, []), (5, [0x3000])):
+            self.event("WakeEventEvent", at * MS, ("waker_task_id", "VARINT", 0),
+                       ("woken_task_id", "VARINT", 7), ("target_worker", "U8", 0),
+                       ("origin", "U8", 3), ("callchain", "STACK", frames))
+        path = self.trace.save(self.dir / "causes")
+        self.assertEqual(self.sql("SELECT cause, function FROM wakes ORDER BY time_ns", path),
+                         [["io", None], ["timer", None],
+                          ["code", "svc::send (/src/app/main.rs:4)"], [None, None],
+                          ["code", "svc::send (/src/app/main.rs:4)"]])
+        self.assertEqual(sorted((row["wakes"], row["cause"] or "") for row in
+                                self.rows("view", "wake-causes", path)),
+                         [(1, ""), (1, "io"), (1, "timer"), (2, "code")])
+
+
 class Order(Made):
     """What is offered in an order has it; bounds that are passed on choose as SQLite does."""
 

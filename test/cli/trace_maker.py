@@ -2,7 +2,7 @@
 """Small traces with maps and stacks: what tests of names need, written without any code of src."""
 import struct
 
-TAGS = {"BOOL": 3, "F64": 2,
+TAGS = {"BOOL": 3, "F64": 2, "I64": 1,
         "BYTES": 5, "STRING": 4, "STACK": 8, "VARINT": 9, "STRING_MAP": 10, "U8": 11,
         "U32": 13}
 
@@ -52,6 +52,8 @@ class Trace:
                 raw += bytes([value])
             elif kind == "F64":
                 raw += struct.pack("<d", value)
+            elif kind == "I64":
+                raw += struct.pack("<q", value)
             elif kind == "U32":
                 raw += struct.pack("<I", value)
             elif kind in ("STRING", "BYTES"):
