@@ -175,7 +175,7 @@ static void check_chain(const struct ky_trace *trace, uint32_t task)
 		groups_ns += chain->groups[i].ns;
 	FUZZ_CHECK(groups_ns == links_ns);
 	ky_buf_init(&json, 0);
-	ky_chain_json(&json, chain, 0);
+	ky_chain_json(&json, NULL, chain, 0);
 	FUZZ_CHECK(!json.failed);
 	ky_buf_release(&json);
 	ky_chain_free(chain);

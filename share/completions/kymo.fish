@@ -88,7 +88,7 @@ complete -c kymo -n '__fish_seen_subcommand_from view' -l group-by -x -d 'One ro
 complete -c kymo -n '__fish_seen_subcommand_from query' -l schema -d 'Print the tables, views, columns and functions'
 complete -c kymo -n '__fish_seen_subcommand_from view query' -l max-time -x -d 'Stop a query that takes longer (default 10m)'
 complete -c kymo -n '__fish_seen_subcommand_from report' -l long-poll -x -d 'Report apart what ran inside polls longer than DURATION (default 1ms)'
-complete -c kymo -n '__fish_seen_subcommand_from why' -l span -x -d 'Explain the delays of tasks while they were in a span of this name'
+complete -c kymo -n '__fish_seen_subcommand_from why' -l span -x -d 'Explain the delays of tasks while they were in a span of this name, and what the longest of these spans depended on'
 complete -c kymo -n '__fish_seen_subcommand_from why' -l task -x -d 'Explain the delays of this task alone, each of them'
 complete -c kymo -n '__fish_seen_subcommand_from why' -l worst -x -d 'Print the N longest delays one by one (default 10, at most 1000)'
 complete -c kymo -n '__fish_seen_subcommand_from why' -l over -x -d 'Explain delays longer than DURATION (default 1ms); 0: all of them'

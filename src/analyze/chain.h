@@ -73,7 +73,8 @@ void ky_chain_free(struct ky_task_chain *chain);
 /* "poll", "ready" ..: the name in JSON. */
 const char *ky_link_kind_key(uint32_t kind);
 
-/* One object; the first `limit` links, 0: all. */
-void ky_chain_json(struct ky_buf *out, const struct ky_task_chain *chain, uint64_t limit);
+/* One object; key NULL: it has none. The first `limit` links, 0: all. */
+void ky_chain_json(struct ky_buf *out, const char *key, const struct ky_task_chain *chain,
+		   uint64_t limit);
 
 #endif

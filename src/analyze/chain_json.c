@@ -69,11 +69,12 @@ static void put_link(struct ky_buf *out, const struct ky_trace *trace, const str
 	ky_json_close(out, "}");
 }
 
-void ky_chain_json(struct ky_buf *out, const struct ky_task_chain *chain, uint64_t limit)
+void ky_chain_json(struct ky_buf *out, const char *key, const struct ky_task_chain *chain,
+		   uint64_t limit)
 {
 	const struct ky_trace *trace = chain->trace;
 
-	ky_json_open(out, NULL, "{");
+	ky_json_open(out, key, "{");
 	ky_json_number(out, "task", trace->tasks[chain->task].id);
 	put_name(out, "site", trace, trace->tasks[chain->task].name);
 	ky_json_number(out, "from_ns", chain->from_ns);

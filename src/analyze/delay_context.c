@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/earlier.h>
+#include <read/queues.h>
 #include <read/sort.h>
 #include <read/turns.h>
 #include <string.h>
@@ -343,6 +344,15 @@ static void find_timer_late(struct ky_delay_context *out, const struct ky_trace 
 	out->timer_late_ns = delay->ready_ns > due_ns ? delay->ready_ns - due_ns : 0;
 }
 
+static uint64_t depth_of(const struct ky_trace_queue *queue, const struct ky_delay *delay)
+{
+	uint32_t depth;
+
+	return queue && ky_queue_depth_max(queue, delay->ready_ns, delay->poll.start_ns, &depth) ?
+		       depth :
+		       UINT64_MAX;
+}
+
 bool ky_delay_context(struct ky_delay_context *out, const struct ky_trace *trace,
 		      const struct ky_delay *delay)
 {
@@ -350,6 +360,10 @@ bool ky_delay_context(struct ky_delay_context *out, const struct ky_trace *trace
 					 .gap_poll_row = KY_NO_ROW,
 					 .gap_worker = KY_NONE,
 					 .timer_late_ns = UINT64_MAX};
+	out->worker_queue = out->runtime_queue = UINT64_MAX;
+	if (delay->home != KY_NONE)
+		out->worker_queue = depth_of(ky_trace_worker_queue(trace, delay->home), delay);
+	out->runtime_queue = depth_of(ky_trace_runtime_queue(trace, delay->poll.worker), delay);
 	count_wakes(out, trace, delay);
 	find_driver_gap(out, trace, delay);
 	find_timer_late(out, trace, delay);

@@ -22,6 +22,9 @@ struct ky_delay_context {
 	 * last park in the driver of its runtime began, which is until the next timer is due.
 	 * UINT64_MAX: the driver did not wake it, it was polled since, or that is not known. */
 	uint64_t timer_late_ns;
+	/* Tasks in the queue of the worker where it became ready, and in that of its runtime, at
+	 * most, in the delay. UINT64_MAX: the trace has no sample of it. */
+	uint64_t worker_queue, runtime_queue;
 };
 
 /* Returns false where memory is short. */

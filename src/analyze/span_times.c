@@ -72,3 +72,23 @@ bool ky_span_times_cover(const struct ky_span_times *times, uint32_t task, uint6
 	}
 	return low && times->list[low - 1].task == task && times->list[low - 1].to_ns >= from_ns;
 }
+
+uint32_t ky_span_longest(const struct ky_trace *trace, const char *name, uint64_t from_ns,
+			 uint64_t to_ns)
+{
+	uint32_t longest = KY_NONE;
+
+	for (uint32_t i = 0; i < trace->span_count; i++) {
+		const struct ky_trace_span *span = &trace->spans[i];
+
+		if (span->is_open || span->task == KY_NONE || span->start_ns < from_ns ||
+		    (to_ns && span->start_ns >= to_ns) ||
+		    (longest != KY_NONE &&
+		     span->duration_ns <= trace->spans[longest].duration_ns) ||
+		    !ky_trace_is_task(&trace->tasks[span->task]) ||
+		    !is_named(ky_trace_name(trace, span->name), name))
+			continue;
+		longest = i;
+	}
+	return longest;
+}

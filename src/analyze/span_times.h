@@ -24,6 +24,11 @@ struct ky_span_times {
 int ky_span_times_make(struct ky_span_times *out, const struct ky_trace *trace, const char *name);
 void ky_span_times_release(struct ky_span_times *times);
 
+/* The longest span of the name that ended, has a task that workers poll, and began in [from, to);
+ * to 0: no end. Of equal ones the first. KY_NONE: there is none. */
+uint32_t ky_span_longest(const struct ky_trace *trace, const char *name, uint64_t from_ns,
+			 uint64_t to_ns);
+
 /* Was the task in one of them at any moment of [from, to]? */
 bool ky_span_times_cover(const struct ky_span_times *times, uint32_t task, uint64_t from_ns,
 			 uint64_t to_ns);

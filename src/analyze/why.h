@@ -71,8 +71,14 @@ int ky_why_make(struct ky_why **out, const struct ky_trace *trace,
 void ky_why_free(struct ky_why *why);
 
 struct ky_what_if;
-/* One object, keys in fixed order: `kymo why --json`. what_if: NULL: not asked for. */
+struct ky_task_chain;
+/* What --span adds: a span, and what it depended on. */
+struct ky_why_span {
+	uint32_t span; /* index */
+	struct ky_task_chain *chain;
+};
+/* One object, keys in fixed order: `kymo why --json`. what_if, span: NULL: not asked for. */
 void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why,
-		 const struct ky_what_if *what_if);
+		 const struct ky_what_if *what_if, const struct ky_why_span *span);
 
 #endif

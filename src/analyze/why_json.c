@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/why.h>
 
+#include <analyze/chain.h>
 #include <analyze/what_if.h>
 #include <base/json_write.h>
 
@@ -70,6 +71,8 @@ static void put_context(struct ky_buf *out, const struct ky_trace *trace,
 	put_known(out, "all_busy_ns", context->all_busy_ns);
 	ky_json_number(out, "redundant_wakes", context->redundant_count);
 	put_known(out, "timer_late_max_ns", context->timer_late_ns);
+	put_known(out, "worker_queue_max", context->worker_queue);
+	put_known(out, "runtime_queue_max", context->runtime_queue);
 	put_known(out, "driver_gap_ns", context->driver_gap_ns);
 	if (context->gap_worker == KY_NONE)
 		return;
@@ -138,8 +141,22 @@ static void put_group(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_close(out, "}");
 }
 
+static void put_span(struct ky_buf *out, const struct ky_trace *trace,
+		     const struct ky_why_span *worst)
+{
+	const struct ky_trace_span *span = &trace->spans[worst->span];
+
+	ky_json_open(out, "worst_span", "{");
+	ky_json_text(out, "name", ky_trace_name(trace, span->name));
+	ky_json_number(out, "span", span->id);
+	ky_json_number(out, "start_ns", span->start_ns);
+	ky_json_number(out, "duration_ns", span->duration_ns);
+	ky_chain_json(out, "chain", worst->chain, 0);
+	ky_json_close(out, "}");
+}
+
 void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why,
-		 const struct ky_what_if *what_if)
+		 const struct ky_what_if *what_if, const struct ky_why_span *span)
 {
 	ky_json_open(out, NULL, "{");
 	ky_json_number(out, "over_ns", why->over_ns);
@@ -164,5 +181,7 @@ void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct 
 	ky_json_close(out, "]");
 	if (what_if)
 		ky_what_if_json(out, trace, what_if);
+	if (span)
+		put_span(out, trace, span);
 	ky_json_close(out, "}");
 }

@@ -118,7 +118,7 @@ static void put(const struct ky_report_view *view, const struct task_answer *ans
 	if (!arguments->has_limit && !arguments->is_json)
 		limit = answer->chain ? LINKS_SHOWN : EVENTS_SHOWN;
 	if (answer->chain && arguments->is_json)
-		ky_chain_json(view->out, answer->chain, limit);
+		ky_chain_json(view->out, NULL, answer->chain, limit);
 	else if (answer->chain)
 		ky_chain_text(view, answer->chain, limit);
 	else if (arguments->is_json)

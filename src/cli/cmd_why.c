@@ -2,6 +2,7 @@
 #include <cli/cli.h>
 
 #include <analyze/report.h>
+#include <analyze/chain.h>
 #include <analyze/span_groups.h>
 #include <analyze/why_code.h>
 #include <base/alloc.h>
@@ -50,7 +51,9 @@ static const struct argp_option options[] = {
 	 "Explain delays longer than DURATION (default 1ms); 0: all of them", 0},
 	{"task", KEY_TASK, "ID", 0, "Explain the delays of this task alone, each of them", 0},
 	{"span", KEY_SPAN, "NAME", 0,
-	 "Explain the delays of tasks while they were in a span of this name", 0},
+	 "Explain the delays of tasks while they were in a span of this name, and what the longest "
+	 "of these spans depended on",
+	 0},
 	{"what-if", KEY_WHAT_IF, "SITE=DURATION", 0,
 	 "Compute the delays as if no poll of SITE took longer than DURATION; may be repeated", 0},
 	{0},
@@ -224,7 +227,8 @@ static int what_if_make(struct ky_what_if **out, const struct ky_trace *trace,
 
 static int print(const struct ky_trace *trace, const struct ky_report *report,
 		 const struct ky_why *why, const struct ky_what_if *what_if,
-		 const struct ky_code_stacks *code, struct why_arguments *arguments)
+		 const struct ky_why_span *span, const struct ky_code_stacks *code,
+		 struct why_arguments *arguments)
 {
 	const struct ky_code_names names = ky_trace_symbols_names(&arguments->symbols);
 	struct ky_report_view view = {.trace = trace,
@@ -239,11 +243,13 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 	ky_buf_init(&out, 0);
 	view.out = &out;
 	if (arguments->is_json) {
-		ky_why_json(&out, trace, why, what_if);
+		ky_why_json(&out, trace, why, what_if, span);
 		ky_out_text(&out, "\n");
 	} else {
 		if (what_if)
 			ky_what_if_text(&view, what_if);
+		if (span)
+			ky_why_span_text(&view, span);
 		ky_why_text(&view, why);
 	}
 	result = ky_cli_print(&out);
@@ -297,6 +303,23 @@ static int choose_spans(const struct ky_trace *trace, struct why_arguments *argu
 	return times->count ? 0 : say_spans(trace, arguments->span);
 }
 
+/* Returns 0, -ENOMEM; *out has no chain where no span ended. */
+static int find_worst_span(const struct ky_trace *trace, const struct why_arguments *arguments,
+			   const struct ky_code_stacks *code, struct ky_why_span *out)
+{
+	const struct ky_trace_span *span;
+
+	if (!arguments->span)
+		return 0;
+	out->span = ky_span_longest(trace, arguments->span, arguments->how.from_ns,
+				    arguments->how.to_ns);
+	if (out->span == KY_NONE || !trace->spans[out->span].duration_ns)
+		return 0;
+	span = &trace->spans[out->span];
+	return ky_chain_make(&out->chain, trace, span->task, span->start_ns,
+			     span->start_ns + span->duration_ns, code);
+}
+
 static int make_and_print(const struct ky_trace *trace, struct why_arguments *arguments)
 {
 	struct ky_report_options report_options = {.worst_count = 1};
@@ -306,6 +329,7 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 	struct ky_what_if *what_if = NULL;
 	struct ky_code_stacks stacks;
 	struct ky_span_times spans = {0};
+	struct ky_why_span worst = {0};
 	bool is_named = arguments->symbols.table && trace->samples.stack_count;
 	int code = resolve(trace, arguments);
 
@@ -339,15 +363,19 @@ static int make_and_print(const struct ky_trace *trace, struct why_arguments *ar
 	is_named &= !code && why;
 	if (is_named)
 		ky_why_find_code(why, trace, &stacks);
+	if (!code)
+		code = find_worst_span(trace, arguments, is_named ? &stacks : NULL, &worst);
 	if (code) {
 		ky_cli_error("out of memory");
 		code = KY_EXIT_TROUBLE;
 	} else {
-		code = print(trace, report, why, what_if, is_named ? &stacks : NULL, arguments);
+		code = print(trace, report, why, what_if, worst.chain ? &worst : NULL,
+			     is_named ? &stacks : NULL, arguments);
 	}
 	if (is_named)
 		ky_code_stacks_release(&stacks);
 	free(what_if);
+	ky_chain_free(worst.chain);
 	ky_span_times_release(&spans);
 	ky_why_free(why);
 	ky_report_free(report);

@@ -7,6 +7,7 @@
 #define ROWS_MAX (1u << 22)
 #define QUEUES_MAX 4096u       /* of runtimes */
 #define RUN_MAX_NS 1000000000u /* a runtime's sample tells about that time after it */
+#define SCAN_MAX (1u << 16)    /* rows: beyond, it is not known */
 #define UNNAMED (UINT64_C(1) << 32)
 
 static struct ky_trace_queue *add_queue(struct ky_trace *trace)
@@ -214,6 +215,8 @@ bool ky_queue_depth_max(const struct ky_trace_queue *queue, uint64_t from_ns, ui
 	bool is_known = false;
 
 	*depth = 0;
+	if (ky_column_find(&queue->rows, to_ns) - row > SCAN_MAX)
+		return false;
 	if (row) { /* the last one before it; of a worker it holds until the next */
 		ky_queue_sample(queue, row - 1, &sample);
 		is_known = queue->depths || from_ns - sample.time_ns <= RUN_MAX_NS;

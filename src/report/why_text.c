@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <report/why_text.h>
 
+#include <report/chain_text.h>
+
 #include <analyze/wake_cause.h>
 #include <base/out_text.h>
 #include <report/profile_cells.h>
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SPAN_LINKS_SHOWN 20u
 #define GROUPS_MAX 12u
 #define STANDS_MAX 12u
 /* A tick of Tokio's timer wheel, and the ms to which time-outs are rounded. */
@@ -362,6 +365,26 @@ static void print_delay(const struct ky_report_view *view, const struct ky_delay
 			      ky_out_duration(cell, delay->ambiguous_ns));
 }
 
+/* How many tasks stood in the queues, where samples tell that there were any. */
+static void print_queues(struct ky_buf *out, const struct ky_delay_context *context)
+{
+	bool has_worker = context->worker_queue != UINT64_MAX && context->worker_queue;
+	bool has_runtime = context->runtime_queue != UINT64_MAX && context->runtime_queue;
+	char cell[KY_OUT_CELL_BYTES];
+
+	if (!has_worker && !has_runtime)
+		return;
+	ky_out_text(out, "    in the delay");
+	if (has_worker)
+		ky_out_format(out, " up to %s task%s stood in the queue of its worker",
+			      ky_out_count(cell, context->worker_queue),
+			      context->worker_queue == 1 ? "" : "s");
+	if (has_runtime)
+		ky_out_format(out, "%s up to %s in that of the runtime", has_worker ? "," : "",
+			      ky_out_count(cell, context->runtime_queue));
+	ky_out_text(out, "\n");
+}
+
 static void print_context(const struct ky_report_view *view, const struct ky_delay *delay,
 			  const struct ky_delay_context *context)
 {
@@ -369,6 +392,7 @@ static void print_context(const struct ky_report_view *view, const struct ky_del
 	char cell[KY_OUT_CELL_BYTES];
 	struct ky_poll poll;
 
+	print_queues(out, context);
 	if (context->idle_peer_ns != UINT64_MAX &&
 	    ky_report_permille(context->idle_peer_ns, delay->delay_ns) >= SMALL_PERMILLE)
 		ky_out_format(out, "    another worker was parked for %s of it\n",
@@ -483,4 +507,17 @@ void ky_why_text(const struct ky_report_view *view, const struct ky_why *why)
 		print_context(view, &why->worst[i], &why->contexts[i]);
 	}
 	print_polls(view, why);
+}
+
+void ky_why_span_text(const struct ky_report_view *view, const struct ky_why_span *worst)
+{
+	const struct ky_trace_span *span = &view->trace->spans[worst->span];
+
+	ky_out_text(view->out, "The longest span ");
+	put_name(view, span->name);
+	ky_out_text(view->out, ", from ");
+	put_moment(view, span->start_ns);
+	ky_out_text(view->out, " on; its critical path:\n");
+	ky_chain_text(view, worst->chain, SPAN_LINKS_SHOWN);
+	ky_out_text(view->out, "\n");
 }

@@ -14,4 +14,7 @@ const char *ky_part_text(uint32_t part);
 /* view: out, trace, is_coloured, is_wall and worst_count are read. */
 void ky_why_text(const struct ky_report_view *view, const struct ky_why *why);
 
+/* The longest span of a name, and what it depended on. */
+void ky_why_span_text(const struct ky_report_view *view, const struct ky_why_span *worst);
+
 #endif

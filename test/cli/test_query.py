@@ -269,6 +269,17 @@ class Own(Made):
         self.assertRegex(self.run_kymo("report", "--full", path).out,
                          r"worker 0 +5 +0 +4 +9 +9 +\+0\.003000")
 
+    def test_why_says_how_many_stood_in_the_queues_of_a_delay(self):
+        self.event("WakeEventEvent", 1500 * US, ("waker_task_id", "VARINT", 0),
+                   ("woken_task_id", "VARINT", 7), ("target_worker", "U8", 0), ("origin", "U8", 3))
+        path = self.queued()
+        found = json.loads(self.run_kymo("why", "--json", "--over", "0", path).out)["worst"]
+        self.assertEqual([(delay["worker_queue_max"], delay["runtime_queue_max"])
+                          for delay in found], [(4, 30)])
+        self.assertIn("    in the delay up to 4 tasks stood in the queue of its worker, up to 30 "
+                      "in that of the runtime\n",
+                      self.run_kymo("why", "--over", "0", path).out)
+
     def test_a_trace_without_samples_has_no_queues(self):
         self.assertEqual(self.rows("view", "queues", self.made()), [])
 

@@ -160,6 +160,20 @@ class Spans(MadeTrace):
             found = json.loads(self.run_kymo("why", "--json", "--over", "0", "--span", name,
                                              path).out)
             self.assertEqual((found["slow_delays"], found["worst"][0]["delay_ns"]), (1, 1 * MS))
+        worst = found["worst_span"]
+        self.assertEqual((worst["name"], worst["span"], worst["duration_ns"]),
+                         ("svc::api::handle", 5, 8 * MS))
+        links = worst["chain"]["links"]
+        self.assertEqual([(link["kind"], link["to_ns"] - link["from_ns"]) for link in links],
+                         [("poll", 1 * MS), ("waiting", 4 * MS), ("ready", 1 * MS),
+                          ("poll", 2 * MS)])
+        self.assertEqual(links[0]["from_ns"], worst["start_ns"])
+        text = self.run_kymo("why", "--span", "handle", path).out
+        self.assertRegex(text, r"^The longest span svc::api::handle, from \+0\.001000 s on; its "
+                               r"critical path:\ntask 7 \(svc::task\): 8\.00 ms\n")
+        early = json.loads(self.run_kymo("why", "--json", "--span", "handle", "--from", "+15ms",
+                                         path).out)
+        self.assertNotIn("worst_span", early)
         self.fails("why", "--span", "andle", self.data / NEW,
                    says=["no task was in a span named 'andle'", "query_metric"])
 
