@@ -11,6 +11,7 @@
 #include <analyze/queue_replay.h>
 #include <analyze/report.h>
 #include <analyze/span_split.h>
+#include <analyze/span_tail.h>
 #include <base/alloc.h>
 #include <kymo/base.h>
 #include <read/custom.h>
@@ -202,6 +203,20 @@ static void check_spans(const struct ky_trace *trace)
 	ky_free(splits);
 }
 
+/* Shares are shares, whatever the samples say. */
+static void check_tail(const struct ky_trace *trace, struct ky_symbol_table *symbols)
+{
+	struct ky_code_stacks code;
+	struct ky_span_tail tail;
+
+	FUZZ_CHECK(ky_code_stacks_make(&code, trace, symbols) == 0);
+	FUZZ_CHECK(ky_span_tail_make(&tail, trace, &code) == 0);
+	for (uint32_t i = 0; i < tail.count; i++)
+		FUZZ_CHECK(tail.rows[i].slow_ppm <= 1000000 && tail.rows[i].typical_ppm <= 1000000);
+	ky_span_tail_release(&tail);
+	ky_code_stacks_release(&code);
+}
+
 /* Rows ascend, and their values lie in the list. */
 static void check_lists(const struct ky_trace *trace)
 {
@@ -256,6 +271,7 @@ static uint64_t check_open(struct input *input, struct ky_buf *json)
 	check_spans(trace);
 	check_lanes(trace);
 	check_lists(trace);
+	check_tail(trace, settled.symbols);
 	FUZZ_CHECK(ky_canonical_json(json, trace, settled.symbols) == 0);
 	events = trace->event_count;
 	ky_trace_close(trace);

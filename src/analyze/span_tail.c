@@ -2,10 +2,12 @@
 #include <analyze/span_tail.h>
 
 #include <analyze/log_exp.h>
+#include <analyze/span_samples.h>
 #include <base/alloc.h>
 #include <errno.h>
 #include <read/ascending.h>
 #include <read/id_map.h>
+#include <read/names.h>
 #include <read/sort.h>
 #include <stddef.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #define DIFFERENCE_PPM 50000u /* of shares, at least */
 #define EXPLAINS_PPM 10000u   /* of the extra time, at least */
 #define ROWS_MAX 24u          /* of a name, beside its parts */
+#define STEPS_MAX (1u << 24)  /* samples in spans of a name: with more no function is compared */
 #define MAP_BYTES_MAX (UINT64_C(1) << 28)
 
 /* A closed span, in the order of its name, then duration. */
@@ -28,6 +31,8 @@ struct item {
 struct value_count {
 	uint32_t key, value;
 	uint32_t slow, typical;
+	uint32_t last_item; /* that was counted, + 1 */
+	uint64_t slow_ns, typical_ns;
 	uint8_t kind;
 };
 
@@ -41,6 +46,9 @@ struct tail_making {
 	uint32_t value_count, value_capacity;
 	struct ky_pages pages;
 	struct ky_id_map value_of;
+	struct ky_span_samples samples;
+	uint32_t steps;
+	double extra_ns; /* mean of a slow span less that of a typical one */
 };
 
 /* One name: items [first, end), slow from `slow` on, typical [low, high). */
@@ -152,6 +160,7 @@ static bool add_parts(struct tail_making *making, const struct group *group)
 		row->typical_ns = (uint64_t)means[1][i];
 		row->explains_ppm = (uint64_t)(more * MILLION / extra);
 	}
+	making->extra_ns = extra;
 	return true;
 }
 
@@ -173,6 +182,39 @@ static struct value_count *value_at(struct tail_making *making, uint8_t kind, ui
 		.kind = kind, .key = key, .value = value};
 	*slot = ++making->value_count;
 	return &making->values[*slot - 1];
+}
+
+static void add_ns(uint64_t *sum, uint64_t ns)
+{
+	*sum = ns > UINT64_MAX - *sum ? UINT64_MAX : *sum + ns;
+}
+
+/* Functions of the samples in it: each counts once, and all its time. */
+static bool count_samples(struct tail_making *making, uint32_t item, bool is_slow)
+{
+	struct ky_span_sample sample;
+	struct ky_span_walk walk;
+
+	ky_span_walk_begin(&walk, &making->samples,
+			   &making->trace->spans[making->items[item].span]);
+	while (making->steps < STEPS_MAX && ky_span_walk_next(&walk, &making->samples, &sample)) {
+		struct value_count *count;
+
+		making->steps++;
+		if (sample.function >= KY_NAMES_MAX) /* none, or more than the map has room for */
+			continue;
+		count = value_at(making, sample.is_off_cpu ? KY_TAIL_OFF_CPU : KY_TAIL_CPU, KY_NONE,
+				 sample.function);
+		if (!count)
+			return false;
+		add_ns(is_slow ? &count->slow_ns : &count->typical_ns, sample.ns);
+		if (count->last_item == item + 1)
+			continue;
+		count->last_item = item + 1;
+		count->slow += is_slow;
+		count->typical += !is_slow;
+	}
+	return true;
 }
 
 static bool count_value(struct tail_making *making, uint8_t kind, uint32_t key, uint32_t value,
@@ -204,13 +246,34 @@ static bool count_span(struct tail_making *making, uint32_t item, bool is_slow)
 	if (span->parent != KY_NONE &&
 	    !count_value(making, KY_TAIL_PARENT, KY_NONE, trace->spans[span->parent].name, is_slow))
 		return false;
-	return span->task == KY_NONE ||
-	       count_value(making, KY_TAIL_SITE, KY_NONE, trace->tasks[span->task].name, is_slow);
+	return span->task == KY_NONE || (count_value(making, KY_TAIL_SITE, KY_NONE,
+						     trace->tasks[span->task].name, is_slow) &&
+					 count_samples(making, item, is_slow));
 }
 
 static uint64_t ppm(uint64_t part, uint64_t whole)
 {
 	return part * MILLION / whole;
+}
+
+static bool is_function(uint8_t kind)
+{
+	return kind == KY_TAIL_CPU || kind == KY_TAIL_OFF_CPU;
+}
+
+static void say_function(const struct tail_making *making, struct ky_tail_row *row,
+			 const struct value_count *value)
+{
+	const struct ky_code_stacks *code = making->samples.code;
+	double slow_ns = (double)value->slow_ns / (double)row->slow_count;
+	double typical_ns = (double)value->typical_ns / (double)row->typical_count;
+
+	row->part = code->lines[code->function_lines[value->value]].name;
+	row->has_ns = value->slow_ns || value->typical_ns;
+	row->slow_ns = (uint64_t)slow_ns;
+	row->typical_ns = (uint64_t)typical_ns;
+	if (making->extra_ns > 0 && slow_ns > typical_ns)
+		row->explains_ppm = (uint64_t)((slow_ns - typical_ns) * MILLION / making->extra_ns);
 }
 
 /* A row where more of the slow ones have it than chance makes. */
@@ -237,6 +300,8 @@ static bool add_if_it_tells(struct tail_making *making, const struct group *grou
 	row->slow_ppm = ppm(value->slow, slow);
 	row->typical_ppm = ppm(value->typical, typical);
 	row->p_ppb = (uint64_t)(p * 1e9);
+	if (is_function(value->kind))
+		say_function(making, row, value);
 	return true;
 }
 
@@ -321,7 +386,7 @@ static bool add_group(struct tail_making *making, uint32_t first, uint32_t end)
 
 	if (count < KY_TAIL_SPANS_MIN)
 		return true;
-	making->value_count = 0;
+	making->value_count = making->steps = 0;
 	ky_id_map_release(&making->value_of);
 	ky_id_map_init(&making->value_of, &making->pages);
 	for (uint32_t i = group.low; i < group.high && is_made; i++)
@@ -332,7 +397,8 @@ static bool add_group(struct tail_making *making, uint32_t first, uint32_t end)
 	parts = making->out->count - row;
 	tests = making->value_count + 1;
 	for (uint32_t i = 0; i < making->value_count && is_made; i++)
-		is_made = add_if_it_tells(making, &group, &making->values[i], 0, tests);
+		is_made = (making->steps == STEPS_MAX && is_function(making->values[i].kind)) ||
+			  add_if_it_tells(making, &group, &making->values[i], 0, tests);
 	is_made = is_made && add_concurrency(making, &group, tests);
 	if (!is_made)
 		return false;
@@ -370,15 +436,18 @@ static bool make(struct tail_making *making)
 	return true;
 }
 
-int ky_span_tail_make(struct ky_span_tail *out, const struct ky_trace *trace)
+int ky_span_tail_make(struct ky_span_tail *out, const struct ky_trace *trace,
+		      const struct ky_code_stacks *code)
 {
 	struct tail_making making = {.trace = trace, .out = out};
 	struct ky_span_split *splits = NULL;
 	bool is_made;
 
 	*out = (struct ky_span_tail){0};
-	if (ky_span_splits(trace, &splits))
+	if (ky_span_splits(trace, &splits) || ky_span_samples_make(&making.samples, trace, code)) {
+		ky_free(splits);
 		return -ENOMEM;
+	}
 	making.splits = splits;
 	ky_pages_init(&making.pages, MAP_BYTES_MAX);
 	ky_id_map_init(&making.value_of, &making.pages);
@@ -389,6 +458,7 @@ int ky_span_tail_make(struct ky_span_tail *out, const struct ky_trace *trace)
 	ky_free(making.items);
 	ky_free(making.log_factorials);
 	ky_free(making.values);
+	ky_span_samples_release(&making.samples);
 	if (is_made)
 		return 0;
 	ky_span_tail_release(out);
@@ -403,7 +473,8 @@ void ky_span_tail_release(struct ky_span_tail *tail)
 
 const char *ky_tail_kind_key(uint32_t kind)
 {
-	static const char *const keys[] = {"part", "field", "parent", "site", "concurrency"};
+	static const char *const keys[] = {"part",        "field", "parent", "site",
+					   "concurrency", "cpu",   "off_cpu"};
 
 	return kind < sizeof(keys) / sizeof(keys[0]) ? keys[kind] : "";
 }

@@ -385,16 +385,23 @@ KY_CALL(tail_what)
 {
 	const struct ky_tail_row *tail = row;
 
-	if (tail->kind == KY_TAIL_PART)
+	if (tail->part)
 		put_text(out, tail->part);
 	else if (tail->kind == KY_TAIL_FIELD)
 		put_name(out, source->trace, tail->key);
+}
+
+static bool is_function_row(const struct ky_tail_row *tail)
+{
+	return tail->kind == KY_TAIL_CPU || tail->kind == KY_TAIL_OFF_CPU;
 }
 
 KY_CALL(tail_value)
 {
 	const struct ky_tail_row *tail = row;
 
+	if (is_function_row(tail))
+		return;
 	if (tail->kind != KY_TAIL_CONCURRENCY) {
 		put_name(out, source->trace, tail->value);
 		return;
@@ -405,14 +412,15 @@ KY_CALL(tail_value)
 	put_scratch(source, out);
 }
 
-/* Of parts, or of what is none. */
+/* Of parts and functions that have a time; or of what is no part. */
 #define TAIL(name, member, is_of_parts)                                                            \
 	KY_CALL(tail_##name)                                                                       \
 	{                                                                                          \
 		const struct ky_tail_row *tail = row;                                              \
                                                                                                    \
 		(void)source;                                                                      \
-		if ((tail->kind == KY_TAIL_PART) == (is_of_parts))                                 \
+		if ((is_of_parts) ? tail->kind == KY_TAIL_PART || tail->has_ns :                   \
+				    tail->kind != KY_TAIL_PART)                                    \
 			put(out, tail->member);                                                    \
 	}
 TAIL(slow_ns, slow_ns, true)

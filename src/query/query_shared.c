@@ -159,7 +159,11 @@ int ky_query_shared_array(struct ky_query_shared *shared, const struct ky_query_
 
 	switch (table->rows) {
 	case KY_ROWS_TAIL:
-		if (!shared->has_tail && ky_span_tail_make(&shared->tail, trace))
+		if (!shared->has_tail && trace->span_count && trace->samples.row_count &&
+		    ky_query_shared_name_code(shared))
+			return SQLITE_NOMEM;
+		if (!shared->has_tail &&
+		    ky_span_tail_make(&shared->tail, trace, shared->source.stacks))
 			return SQLITE_NOMEM;
 		shared->has_tail = true;
 		*rows = (const void *)shared->tail.rows;

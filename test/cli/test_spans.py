@@ -6,6 +6,7 @@ from math import comb
 
 from cli_case import NEW, main
 from made_trace import START_NS, WORKER, MadeTrace
+from trace_maker import Trace
 
 US = 1000
 MS = 1_000_000
@@ -251,6 +252,54 @@ class Spans(MadeTrace):
 
     def test_the_tail_is_silent_where_nothing_differs(self):
         rows = self.tail(self.many(lambda is_slow, number: "red" if number % 3 else "blue"))
+        self.assertEqual([row["kind"] for row in rows], ["part"])
+
+    def sampled(self, function_of, is_off_cpu):
+        """Spans as those of many(): in each whose function is not None a sample of it."""
+        functions = {"svc::common": 0x1000, "svc::lock": 0x2000}
+        for name, address in functions.items():
+            self.trace.event("SymbolTableEntry", 0, ("addr", "VARINT", address),
+                             ("size", "VARINT", 16), ("symbol_name", "STRING", name.encode()),
+                             ("inline_depth", "VARINT", 0), ("source_file", "STRING", b"/a.rs"),
+                             ("source_line", "VARINT", 3))
+
+        def tenant_of(is_slow, number):
+            name = function_of(is_slow, number)
+            if name is None or number in seen:
+                return "blue"
+            seen.add(number)
+            begin = number if not is_slow else 390 + 2 * (number - 390)
+            fields = (("tid", "U32", 11), ("worker_id", "VARINT", 0), ("task_id", "VARINT", 7),
+                      ("callchain", "STACK", [functions[name]]),
+                      ("poll_start_ns", "VARINT", START_NS + begin * MS))
+            if is_off_cpu:
+                self.event("OffCpuEvent", begin * MS + 530 * US,
+                           ("duration_ns", "VARINT", 500 * US), ("reason", "VARINT", 1), *fields)
+            else:
+                self.event("CpuSampleEvent", begin * MS + 30 * US, ("source", "VARINT", 0),
+                           ("weight_ns", "VARINT", 250 * US), *fields)
+            return "blue"
+
+        seen = set()
+        return self.tail(self.many(tenant_of))
+
+    def test_the_tail_says_which_function_the_slow_ones_are_in(self):
+        for is_off_cpu, kind, ns in ((True, "off_cpu", 400 * US), (False, "cpu", 200 * US)):
+            self.trace = Trace().metadata(pid=1, **self.METADATA)
+            rows = self.sampled(lambda is_slow, number: "svc::lock" if is_slow and number % 5 else
+                                None, is_off_cpu)
+            self.assertEqual([row["kind"] for row in rows], ["part", kind])
+            row = rows[1]
+            self.assertEqual((row["what"], row["value"], row["slow_ns"], row["typical_ns"],
+                              row["slow_ppm"], row["typical_ppm"]),
+                             ("svc::lock", None, ns, 0, 800_000, 0))
+            self.assertEqual(row["explains_ppm"], ns * 1_000_000 // MS)
+            # Fisher's exact test, for four: tenant, spawn place, function, concurrency.
+            p = 4 * comb(202, 2) * comb(8, 8) / comb(210, 10)
+            self.assertAlmostEqual(row["p_ppb"], p * 1e9, delta=1)
+
+    def test_a_function_that_all_are_in_is_no_difference(self):
+        rows = self.sampled(lambda is_slow, number: "svc::common", True)
         self.assertEqual([row["kind"] for row in rows], ["part"])
 
     def test_values_that_each_span_has_alone_prove_nothing(self):
