@@ -34,6 +34,8 @@ static const struct ky_command commands[] = {
 	{"recover", "make traces from the rings of dead processes", ky_cmd_recover},
 	{"doctor", "say what a machine and a program allow, and what would help", ky_cmd_doctor},
 	{"symbolize", "write the names of functions into a trace", ky_cmd_symbolize},
+	{"open", "open a trace in the browser", ky_cmd_open},
+	{"html", "write a trace and its viewer as one page", ky_cmd_html},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -70,6 +70,7 @@ export class Store {
   life: TaskLife | null = null;
   taskIndex = NONE;
   found: Found[] = [];
+  isLifeShown = false;
   isHelpOpen = false;
   isSearchOpen = false;
   isGoOpen = false;
@@ -424,6 +425,7 @@ export class Store {
       isWhyAsked: false,
     };
     this.selection = selection;
+    this.isLifeShown = false;
     const facts = await this.engine.ask<unknown>({
       op: "facts",
       lane: hit.lane,
@@ -665,6 +667,7 @@ export class Store {
       limit: LIFE_EVENTS,
     });
     this.life = facts;
+    this.isLifeShown = true;
     if (lane) lane.rows = chosen?.polls ?? 0;
     this.lay();
     this.scroll = 0;

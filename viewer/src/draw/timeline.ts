@@ -134,7 +134,7 @@ export class Timeline {
       start_ns: strip.start[at] ?? 0,
       duration_ns: strip.length[at] ?? 0,
       task: strip.task[at] ?? NONE,
-      name: scene.names.get(name) ?? "",
+      name: scene.names.get(name) ?? (row.kind === "spans" ? row.label : ""),
     };
   }
 
@@ -228,7 +228,10 @@ export class Timeline {
     return value;
   }
 
-  private colourOf(scene: Scene, strip: Strip, at: number): string {
+  private colourOf(scene: Scene, row: Row, strip: Strip, at: number): string {
+    // How long a span takes is no fault by itself.
+    if (row.kind === "spans") return placeColour(row.lane % 8);
+    if (row.kind === "blocking") return placeColour(0);
     const name = strip.name[at] ?? NONE;
     if (scene.colouring === "place") return placeColour(scene.ranks.get(name) ?? 99);
     if (scene.colouring === "finding") {
@@ -271,7 +274,7 @@ export class Timeline {
         if (at < 0 || main.row[at] === NONE) continue;
         const share = isTall ? 0.25 + (0.75 * (main.share[at] ?? 0)) / 255 : 1;
         const high = Math.max(Math.round(3 * this.ratio), Math.round((bottom - top) * share));
-        column(x, bottom - high, bottom, this.packed(this.colourOf(scene, main, at)));
+        column(x, bottom - high, bottom, this.packed(this.colourOf(scene, row, main, at)));
       }
     }
     if (row.kind === "worker") this.below(scene, row, column, colours);
@@ -373,7 +376,8 @@ export class Timeline {
       if (x < strip.pixels && strip.row[x] === strip.row[begin]) continue;
       const wide = (x - begin) / this.ratio;
       if (strip.row[begin] !== NONE && wide >= NARROWEST_TEXT) {
-        const name = shortName(scene.names.get(strip.name[begin] ?? NONE));
+        const known = scene.names.get(strip.name[begin] ?? NONE);
+        const name = row.kind === "spans" ? row.label : shortName(known);
         const words = `${name} ${duration(strip.length[begin] ?? 0)}`;
         const high = row.kind === "worker" || row.kind === "task" ? 16 : row.height / 2 - top + 4;
         this.context.save();

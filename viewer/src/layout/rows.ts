@@ -108,9 +108,7 @@ export function layRows(trace: TraceInfo, task: string, folded: ReadonlySet<stri
   for (const [name, rows] of groups) put(name, `${rows.length}`, rows);
   put("tasks", "", [
     plain("alive", -1, "tasks alive", "", [{ lane: 0, layer: ALIVE }]),
-    plain("ready", -1, "tasks ready, not polled yet", "derived from wakes and polls", [
-      { lane: 0, layer: READY },
-    ]),
+    plain("ready", -1, "ready tasks", "woken, not polled yet", [{ lane: 0, layer: READY }]),
   ]);
   const spans = trace.lanes.flatMap((lane, index) =>
     lane.kind === "spans"

@@ -14,3 +14,9 @@ export function shortName(name: string | null | undefined): string {
   const parts = plain.split("::");
   return parts.length > 3 ? parts.slice(-2).join("::") : plain;
 }
+
+/** The last parts of a path. */
+export function shortFile(file: string): string {
+  const parts = file.split("/");
+  return parts.length > 4 ? `…/${parts.slice(-3).join("/")}` : file;
+}

@@ -12,7 +12,7 @@ import type {
   SpanFacts,
   TaskFacts,
 } from "../model/trace";
-import { shortName } from "../model/names";
+import { shortFile, shortName } from "../model/names";
 import { count, duration, moment, percent } from "../model/time";
 
 const PART_COLOURS: Record<string, string> = {
@@ -32,6 +32,8 @@ const PART_COLOURS: Record<string, string> = {
   nested: "part-lifo",
 };
 const FRAMES_SHOWN = 12;
+const FRAMES_FIRST = 5;
+const PARTS_SHOWN = 8;
 
 function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
   return (
@@ -112,23 +114,45 @@ function taskRows(store: Store, task: TaskFacts): [string, ComponentChildren][] 
   return rows;
 }
 
+/** Of a long stack: the leaf's first frames and the program's own; what lies between is counted. */
+function shown(frames: Frame[]): (Frame | number)[] {
+  const out: (Frame | number)[] = [];
+  let own = 0;
+  let left = 0;
+  frames.forEach((frame, at) => {
+    const isKept = frames.length <= FRAMES_SHOWN || at < FRAMES_FIRST || frame.is_own;
+    if (!isKept || (frame.is_own && at >= FRAMES_FIRST && own++ >= FRAMES_SHOWN)) {
+      left++;
+      return;
+    }
+    if (left) out.push(left);
+    left = 0;
+    out.push(frame);
+  });
+  if (left) out.push(left);
+  return out;
+}
+
 function Stack({ frames }: { frames: Frame[] }) {
   return (
     <ol class="stack">
-      {frames.slice(0, FRAMES_SHOWN).map((frame, at) => (
-        <li key={at} class={frame.is_own ? "own" : ""}>
-          <code>{frame.name}</code>
-          {frame.file ? (
-            <span class="faint">
-              {" "}
-              {frame.file}
-              {frame.line ? `:${frame.line}` : ""}
-            </span>
-          ) : null}
-        </li>
-      ))}
-      {frames.length > FRAMES_SHOWN && (
-        <li class="faint">and {frames.length - FRAMES_SHOWN} more</li>
+      {shown(frames).map((frame, at) =>
+        typeof frame === "number" ? (
+          <li key={at} class="gap">
+            … {frame === 1 ? "one more frame" : `${frame} more frames`}
+          </li>
+        ) : (
+          <li key={at} class={frame.is_own ? "own" : ""}>
+            <code>{frame.name}</code>
+            {frame.file ? (
+              <span class="faint">
+                {" "}
+                {shortFile(frame.file)}
+                {frame.line ? `:${frame.line}` : ""}
+              </span>
+            ) : null}
+          </li>
+        ),
       )}
     </ol>
   );
@@ -197,21 +221,36 @@ function Samples({ poll }: { poll: PollFacts }) {
   );
 }
 
-function partWords(store: Store, part: DelayPart): string {
-  const words = store.trace?.part_words[part.part] ?? part.part;
-  return part.poll ? `${words}: ${shortName(part.poll.name)}, task ${part.poll.task}` : words;
+interface Gathered {
+  key: string;
+  words: string;
+  ns: number;
+  polls: Set<string>;
 }
 
-/** Parts of one kind and one poll together, in the order of time. */
-function gather(store: Store, timeline: DelayPart[]): { key: string; words: string; ns: number }[] {
-  const out = new Map<string, { key: string; words: string; ns: number }>();
+/** Parts of one kind, of polls by the kind of task, most time first; beyond some: the rest. */
+function gather(store: Store, timeline: DelayPart[]): Gathered[] {
+  const groups = new Map<string, Gathered>();
   for (const part of timeline) {
-    const words = partWords(store, part);
-    const one = out.get(words) ?? { key: part.part, words, ns: 0 };
-    one.ns += part.ns;
-    out.set(words, one);
+    const words = store.trace?.part_words[part.part] ?? part.part;
+    const key = part.part + (part.poll?.name ?? "");
+    const of = part.poll ? `${words}: ${shortName(part.poll.name)}` : words;
+    const group = groups.get(key) ?? { key: part.part, words: of, ns: 0, polls: new Set() };
+    group.ns += part.ns;
+    if (part.poll) group.polls.add(`${part.poll.task}:${part.poll.start_ns}`);
+    groups.set(key, group);
   }
-  return [...out.values()];
+  const all = [...groups.values()].sort((a, b) => b.ns - a.ns);
+  const rest = all.slice(PARTS_SHOWN);
+  const out = all.slice(0, PARTS_SHOWN).map((one) => {
+    const polls = one.polls.size === 1 ? ", one poll" : `, ${count(one.polls.size)} polls`;
+    return { ...one, words: one.polls.size ? one.words + polls : one.words };
+  });
+  if (rest.length) {
+    const ns = rest.reduce((sum, one) => sum + one.ns, 0);
+    out.push({ key: "", words: `${rest.length} smaller parts`, ns, polls: new Set() });
+  }
+  return out;
 }
 
 function Why({ store, poll }: { store: Store; poll: PollFacts }) {
@@ -379,22 +418,42 @@ export function Life({ store }: { store: Store }) {
   );
 }
 
+function Tabs({ store, hasFacts }: { store: Store; hasFacts: boolean }) {
+  if (!store.life || !hasFacts) return null;
+  const choose = (isLife: boolean): void => {
+    store.isLifeShown = isLife;
+    store.changed();
+  };
+  return (
+    <div class="tabs" role="tablist">
+      <button role="tab" aria-selected={!store.isLifeShown} onClick={() => choose(false)}>
+        Selected
+      </button>
+      <button role="tab" aria-selected={store.isLifeShown} onClick={() => choose(true)}>
+        Life of task {store.life.task}
+      </button>
+    </div>
+  );
+}
+
 export function Details({ store }: { store: Store }) {
   const selection = store.selection;
-  const isFull = selection && (selection.poll || selection.span || selection.run);
+  const hasFacts = Boolean(selection && (selection.poll || selection.span || selection.run));
+  const isLife = store.life !== null && (store.isLifeShown || !hasFacts);
   return (
     <section class="details" aria-label="Details">
-      {selection?.poll && <Poll store={store} poll={selection.poll} />}
-      {selection?.span && <Span store={store} span={selection.span} />}
-      {selection?.run && <Run store={store} run={selection.run} />}
-      {!isFull && !store.life && (
+      <Tabs store={store} hasFacts={hasFacts} />
+      {isLife && <Life store={store} />}
+      {!isLife && selection?.poll && <Poll store={store} poll={selection.poll} />}
+      {!isLife && selection?.span && <Span store={store} span={selection.span} />}
+      {!isLife && selection?.run && <Run store={store} run={selection.run} />}
+      {!isLife && !hasFacts && (
         <p class="faint pad">
           Click a poll, a span or a finding: what it is, why it waited and what ran inside it is
           shown here. <kbd>Enter</kbd> selects the longest poll in view, <kbd>?</kbd> lists the
           keys.
         </p>
       )}
-      <Life store={store} />
     </section>
   );
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <base/out_text.h>
+#include <cli/page_file.h>
+#include <cli/shared_options.h>
+#include <string.h>
+#include <unistd.h>
+
+struct html_arguments {
+	struct ky_output output;
+	const char *trace;
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct html_arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->output;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->trace)
+			ky_option_error("a page shows one trace file: `kymo convert` makes one of "
+					"several");
+		arguments->trace = text;
+		return 0;
+	case ARGP_KEY_END:
+		if (!arguments->trace)
+			ky_option_error("name a trace file");
+		if (!arguments->output.path)
+			ky_option_error("say where to write with --output FILE");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int ky_cmd_html(int argc, char **argv)
+{
+	static const struct argp_child children[] = {
+		{&ky_output_argp, 0, 0, 0}, {&ky_common_argp, 0, 0, 0}, {0}};
+	static const struct argp argp = {
+		NULL,
+		parse,
+		"FILE -o FILE",
+		"Writes the viewer and a trace as one HTML file, which opens in a browser without a "
+		"network.\vThe page holds the whole trace with all names, arguments and values that "
+		"were recorded.",
+		children,
+		0,
+		0};
+	struct html_arguments arguments = {0};
+	char cell[KY_OUT_CELL_BYTES];
+	uint64_t bytes = 0;
+	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+
+	if (code)
+		return code;
+	if (strcmp(arguments.output.path, "-") == 0 && isatty(STDOUT_FILENO)) {
+		ky_cli_error("a page does not go to a terminal; give -o FILE");
+		return KY_EXIT_USAGE;
+	}
+	code = ky_page_file_write(arguments.trace, arguments.output.path,
+				  arguments.output.may_replace, &bytes);
+	if (!code && strcmp(arguments.output.path, "-") != 0 && !ky_cli_is_quiet())
+		(void)printf("%s: %s\n", arguments.output.path, ky_out_bytes(cell, bytes));
+	return code;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/page_file.h>
+
+#include <base/buf.h>
+#include <base/text.h>
+#include <cli/cli.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <ship/out_file.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PART_BYTES (48u << 10) /* divides by 3, so that parts of base64 join */
+#define PART_CHARS (PART_BYTES / 3 * 4)
+#define VIEWER_BYTES_MAX (64u << 20)
+
+/* Where in the viewer the trace goes. */
+static const char place[] = "<!--kymo-trace-->";
+
+/* ---- the viewer ---- */
+
+static int read_all(int fd, struct ky_buf *out)
+{
+	static uint8_t part[65536];
+	ssize_t got;
+
+	while ((got = read(fd, part, sizeof(part))) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (ky_buf_append(out, part, (size_t)got))
+			return out->failed;
+	}
+	return 0;
+}
+
+/* Returns a descriptor; -ENOENT. */
+static int open_viewer(void)
+{
+	static const char *const places[] = {"viewer/viewer.html", "../share/kymo/viewer.html"};
+	static char program[PATH_MAX], path[PATH_MAX + 64];
+	ssize_t bytes = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	const char *directory;
+
+	if (bytes <= 0)
+		return -ENOENT;
+	program[bytes] = '\0';
+	directory = dirname(program);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		int fd;
+
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", directory, places[i]) >=
+		    sizeof(path))
+			continue;
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+	}
+	return -ENOENT;
+}
+
+/* *at: where the trace goes. */
+static int load_viewer(struct ky_buf *viewer, size_t *at)
+{
+	const uint8_t *found;
+	int fd = open_viewer(), result;
+
+	if (fd < 0) {
+		ky_cli_error("the viewer is not installed: neither viewer/viewer.html beside kymo "
+			     "nor ../share/kymo/viewer.html is there; `make viewer` builds it");
+		return KY_EXIT_TROUBLE;
+	}
+	result = read_all(fd, viewer);
+	(void)close(fd);
+	found = result ? NULL : memmem(viewer->bytes, viewer->used, place, strlen(place));
+	if (result == -ENOMEM)
+		ky_cli_error("out of memory");
+	else if (!found)
+		ky_cli_error("viewer.html cannot be read, or is not the viewer of this kymo");
+	if (!found)
+		return KY_EXIT_TROUBLE;
+	*at = (size_t)(found - viewer->bytes);
+	return KY_EXIT_OK;
+}
+
+/* ---- the trace ---- */
+
+static bool is_trace(const uint8_t *bytes, size_t count)
+{
+	return (count >= 4 &&
+		(!memcmp(bytes, "TRC", 4) || !memcmp(bytes, "\x28\xb5\x2f\xfd", 4))) ||
+	       (count >= 2 && !memcmp(bytes, "\x1f\x8b", 2));
+}
+
+/* Returns a descriptor; -1, said why. */
+static int open_trace(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint8_t first[4] = {0};
+	struct stat status;
+	ssize_t got;
+
+	if (fd < 0 || fstat(fd, &status)) {
+		ky_cli_error("%s: %s", path, strerror(errno));
+	} else if (!S_ISREG(status.st_mode)) {
+		ky_cli_error("%s is no file; `kymo convert -o FILE` makes one of a directory",
+			     path);
+	} else if ((uint64_t)status.st_size > KY_PAGE_TRACE_BYTES_MAX) {
+		ky_cli_error("%s has more than 256 MiB, which no browser reads as part of a page; "
+			     "open it with the viewer's own button",
+			     path);
+	} else {
+		got = pread(fd, first, sizeof(first), 0);
+		if (got > 0 && is_trace(first, (size_t)got))
+			return fd;
+		ky_cli_error("%s is not a trace", path);
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+static size_t base64(char *out, const uint8_t *bytes, size_t count)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i += 3) {
+		uint32_t left = count - i < 3 ? (uint32_t)(count - i) : 3;
+		uint32_t three = (uint32_t)bytes[i] << 16;
+
+		if (left > 1)
+			three |= (uint32_t)bytes[i + 1] << 8;
+		if (left > 2)
+			three |= bytes[i + 2];
+		out[used++] = digits[three >> 18];
+		out[used++] = digits[three >> 12 & 63];
+		out[used++] = left > 1 ? digits[three >> 6 & 63] : '=';
+		out[used++] = left > 2 ? digits[three & 63] : '=';
+	}
+	return used;
+}
+
+static int put(struct ky_out_file *file, const void *bytes, size_t count)
+{
+	return ky_out_file_write(file, bytes, count);
+}
+
+/* The name as the value of an attribute. */
+static int put_name(struct ky_out_file *file, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	int result = 0;
+
+	for (const char *at = slash ? slash + 1 : path; *at && !result; at++) {
+		if (*at == '&')
+			result = put(file, "&amp;", 5);
+		else if (*at == '"')
+			result = put(file, "&quot;", 6);
+		else if (*at == '<')
+			result = put(file, "&lt;", 4);
+		else
+			result = put(file, at, 1);
+	}
+	return result;
+}
+
+/* A file that grows meanwhile is taken as far as it was read. Returns 0, -errno. */
+static int put_trace(struct ky_out_file *file, int fd)
+{
+	static uint8_t bytes[PART_BYTES];
+	static char text[PART_CHARS];
+	uint64_t at = 0;
+	int result = 0;
+
+	while (!result && at <= KY_PAGE_TRACE_BYTES_MAX) {
+		size_t used = 0;
+		ssize_t got = 1;
+
+		while (used < sizeof(bytes) && got > 0) {
+			got = pread(fd, bytes + used, sizeof(bytes) - used, (off_t)(at + used));
+			if (got < 0)
+				return -errno;
+			used += (size_t)got;
+		}
+		if (!used)
+			break;
+		at += used;
+		result = put(file, text, base64(text, bytes, used));
+	}
+	return result;
+}
+
+static int put_page(struct ky_out_file *file, const struct ky_buf *viewer, size_t at, int fd,
+		    const char *trace)
+{
+	static const char begin[] = "<script type=\"application/octet-stream\" id=\"kymo-trace\" "
+				    "data-name=\"";
+	int result = put(file, viewer->bytes, at);
+
+	if (!result)
+		result = put(file, begin, strlen(begin));
+	if (!result)
+		result = put_name(file, trace);
+	if (!result)
+		result = put(file, "\">", 2);
+	if (!result)
+		result = put_trace(file, fd);
+	if (!result)
+		result = put(file, "</script>", 9);
+	at += strlen(place);
+	return result ? result : put(file, viewer->bytes + at, viewer->used - at);
+}
+
+static int write_page(const struct ky_buf *viewer, size_t at, int fd, const char *trace,
+		      const char *output, bool may_replace, uint64_t *bytes)
+{
+	struct ky_out_file file = {.fd = -1};
+	int result = ky_out_file_open(&file, output, may_replace);
+
+	if (!result) {
+		result = put_page(&file, viewer, at, fd, trace);
+		*bytes = file.bytes;
+		if (!result)
+			result = ky_out_file_commit(&file);
+		ky_out_file_abort(&file);
+	}
+	if (result == -EEXIST)
+		ky_cli_error("%s exists; --force replaces it", output);
+	else if (result)
+		ky_cli_error("%s: %s", output, strerror(-result));
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+int ky_page_file_write(const char *trace, const char *output, bool may_replace, uint64_t *bytes)
+{
+	struct ky_buf viewer;
+	size_t at = 0;
+	int code, fd;
+
+	ky_buf_init(&viewer, VIEWER_BYTES_MAX);
+	code = load_viewer(&viewer, &at);
+	fd = code ? -1 : open_trace(trace);
+	if (!code && fd < 0)
+		code = KY_EXIT_TROUBLE;
+	if (!code)
+		code = write_page(&viewer, at, fd, trace, output, may_replace, bytes);
+	if (fd >= 0)
+		(void)close(fd);
+	ky_buf_release(&viewer);
+	return code;
+}
