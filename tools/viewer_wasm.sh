@@ -29,8 +29,16 @@ static inline int uname(struct utsname *out)
 }
 END
 
-sources=$(printf '%s\n' src/wire/*.c src/read/*.c src/analyze/*.c src/analyze/findings/*.c \
-	src/lanes/*.c src/lanes/wasm/*.c)
+sources=$(printf '%s\n' src/wire/*.c src/read/*.c src/analyze/*.c src/lanes/*.c src/lanes/wasm/*.c)
+# Made once a trace, from sums: here bytes of the page count for more.
+small=$(printf '%s\n' src/analyze/findings/*.c)
+for source in $sources; do
+	case $source in
+	*_json.c) small="$small $source" ;;
+	*) fast="${fast-} $source" ;;
+	esac
+done
+sources=$fast
 sources="$sources src/report/syscall_name.c src/base/alloc.c src/base/buf.c src/base/byte_source.c
 	src/base/error.c src/base/json_write.c src/base/text.c src/base/utf8.c"
 unpack="$zstd/common/entropy_common.c $zstd/common/error_private.c $zstd/common/fse_decompress.c
@@ -59,6 +67,8 @@ compile() { # PREFIX FLAG... -- SOURCE...
 # shellcheck disable=SC2086 # one word per source
 compile k -flto -std=gnu11 -ffp-contract=off -Iinclude -Isrc -I"$zstd" \
 	-isystem "$objects/include" -- $sources
+# shellcheck disable=SC2086
+compile s -flto -Os -std=gnu11 -ffp-contract=off -Iinclude -Isrc -- $small
 # shellcheck disable=SC2086
 compile z -flto -DZSTD_DISABLE_ASM -DZSTD_TRACE=0 -DZSTD_LEGACY_SUPPORT=0 -DNDEBUG \
 	-DDEBUGLEVEL=0 -- $unpack

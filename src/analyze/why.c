@@ -58,7 +58,8 @@ static uint64_t ready_of(const struct ky_poll *poll)
 	return poll->delay_state ? poll->start_ns : poll->start_ns - poll->delay_ns;
 }
 
-static bool collect_lane(struct why_making *making, uint32_t lane)
+/* Not inlined: see walk_some() in read/delay.c. */
+__attribute__((noinline)) static bool collect_lane(struct why_making *making, uint32_t lane)
 {
 	const struct ky_trace *trace = making->trace;
 	const struct ky_column *polls = &trace->workers[lane].polls;

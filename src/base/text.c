@@ -39,8 +39,10 @@ bool ky_text_begins(const char *text, const char *prefix)
 
 bool ky_text_contains(const char *text, const char *part)
 {
+	size_t bytes = strlen(part);
+
 	for (; *text; text++)
-		if (ky_text_begins(text, part))
+		if (*text == *part && strncmp(text, part, bytes) == 0)
 			return true;
-	return false;
+	return !bytes;
 }

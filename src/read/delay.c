@@ -10,6 +10,7 @@
 #include <read/load.h>
 
 #define IDLE UINT64_MAX
+#define STEPS_MAX 4096u /* rows between two looks at the round */
 
 /* What a poll or wake touches of its task: one cache line, copied to the table at the end. */
 struct task_state {
@@ -416,9 +417,11 @@ static void add_feed(struct delay_pass *pass, const struct ky_column *column, ui
 	pass->feed_count++;
 }
 
-static bool walk_round(struct delay_pass *pass)
+/* The next rows of a round. A function of its own, called often: an engine for WebAssembly replaces
+ * its first, slow code of a function when that is called again, never inside its loop. */
+__attribute__((noinline)) static bool walk_some(struct delay_pass *pass)
 {
-	while (pass->first.key != NO_KEY) {
+	for (uint32_t left = STEPS_MAX; left && pass->first.key != NO_KEY; left--) {
 		struct delay_entry next = {NO_KEY, pass->first.feed};
 		struct delay_feed *feed = &pass->feeds[next.feed];
 
@@ -448,8 +451,9 @@ static int run(struct delay_pass *pass, struct delay_entry *winners)
 		add_feed(pass, &trace->workers[i].wakes, i, false);
 	}
 	while (begin_round(pass, winners))
-		if (!walk_round(pass))
-			return trace->pages.failed;
+		while (pass->first.key != NO_KEY)
+			if (!walk_some(pass))
+				return trace->pages.failed;
 	store_states(pass);
 	return 0;
 }

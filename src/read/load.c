@@ -499,7 +499,9 @@ static inline bool load_hot_event(struct ky_load *load, const struct ky_hot_even
 	}
 }
 
-int ky_load_hot(struct ky_load *load, const struct ky_hot_event *events, uint32_t count)
+/* Not inlined: see walk_some() in delay.c. */
+__attribute__((noinline)) int ky_load_hot(struct ky_load *load, const struct ky_hot_event *events,
+					  uint32_t count)
 {
 	uint32_t i;
 

@@ -449,7 +449,8 @@ static int split_polls(struct ky_column *edges)
 	return 0;
 }
 
-static int pair_lane(struct ky_trace *trace, uint32_t lane)
+/* Not inlined: see walk_some() in delay.c. */
+__attribute__((noinline)) static int pair_lane(struct ky_trace *trace, uint32_t lane)
 {
 	struct ky_worker *worker = &trace->workers[lane];
 	struct pairing pairing = {.trace = trace, .worker = worker, .lane = lane};

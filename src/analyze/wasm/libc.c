@@ -22,15 +22,35 @@ struct block {
 
 _Static_assert(sizeof(struct block) == 16, "malloc's alignment");
 
+#define COPY_BYTES_SHORT 128u
+
+struct loose { /* a word at any address */
+	uint64_t word;
+} __attribute__((packed, may_alias));
+
 extern unsigned char __heap_base;
 
 static struct block *small[SMALL_SHIFT_MAX + 1];
 static struct block *large;
 static uintptr_t heap_at, heap_end;
 
-void *memcpy(void *restrict to, const void *restrict from, size_t count)
+/* The instruction of bulk memory is a call into the engine: for what is short a loop is faster. */
+__attribute__((no_builtin("memcpy"))) void *memcpy(void *restrict to, const void *restrict from,
+						   size_t count)
 {
-	return __builtin_memcpy(to, from, count); /* one instruction: bulk memory */
+	unsigned char *out = to;
+	const unsigned char *in = from;
+
+	if (count > COPY_BYTES_SHORT)
+		return __builtin_memcpy(to, from, count);
+	for (; count >= sizeof(uint64_t); count -= sizeof(uint64_t)) {
+		*(struct loose *)(void *)out = *(const struct loose *)(const void *)in;
+		out += sizeof(uint64_t);
+		in += sizeof(uint64_t);
+	}
+	while (count--)
+		*out++ = *in++;
+	return to;
 }
 
 void *memmove(void *to, const void *from, size_t count)
@@ -63,10 +83,20 @@ void *memchr(const void *bytes, int byte, size_t count)
 	return NULL;
 }
 
+/* Whole words where the text is aligned: they end where memory does. */
 size_t strlen(const char *text)
 {
 	const char *at = text;
+	uint64_t word;
 
+	for (; (uintptr_t)at % sizeof(word); at++)
+		if (!*at)
+			return (size_t)(at - text);
+	for (;; at += sizeof(word)) {
+		word = ((const struct loose *)(const void *)at)->word;
+		if ((word - 0x0101010101010101u) & ~word & 0x8080808080808080u)
+			break;
+	}
 	while (*at)
 		at++;
 	return (size_t)(at - text);
@@ -90,6 +120,21 @@ const char *strerrordesc_np(int code)
 	return code == 12 ? "Cannot allocate memory" : NULL;
 }
 
+/* By a quarter of what there is, where that can be had: each growth costs the engine a collection
+ * of its garbage, and pages that are not written take no room. */
+static int grow(size_t pages)
+{
+	size_t more = pages + __builtin_wasm_memory_size(0) / 4;
+
+	if (__builtin_wasm_memory_grow(0, more) == SIZE_MAX) {
+		more = pages;
+		if (__builtin_wasm_memory_grow(0, more) == SIZE_MAX)
+			return 0;
+	}
+	heap_end += more * WASM_PAGE_BYTES;
+	return 1;
+}
+
 static struct block *fresh(size_t bytes)
 {
 	struct block *block;
@@ -101,9 +146,8 @@ static struct block *fresh(size_t bytes)
 	}
 	if (bytes > heap_end - heap_at) {
 		pages = (bytes - (heap_end - heap_at) + WASM_PAGE_BYTES - 1) / WASM_PAGE_BYTES;
-		if (__builtin_wasm_memory_grow(0, pages) == SIZE_MAX)
+		if (!grow(pages))
 			return NULL;
-		heap_end += pages * WASM_PAGE_BYTES;
 	}
 	block = (struct block *)heap_at;
 	heap_at += bytes;
