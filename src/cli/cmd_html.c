@@ -45,9 +45,9 @@ int ky_cmd_html(int argc, char **argv)
 		NULL,
 		parse,
 		"FILE -o FILE",
-		"Writes the viewer and a trace as one HTML file, which opens in a browser without a "
-		"network.\vThe page holds the whole trace with all names, arguments and values that "
-		"were recorded.",
+		"Writes the viewer and a trace as one HTML file, which opens in a browser without "
+		"a network.\vThe page holds the whole trace with all names, arguments and values "
+		"that were recorded.",
 		children,
 		0,
 		0};

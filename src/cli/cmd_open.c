@@ -104,8 +104,8 @@ int ky_cmd_open(int argc, char **argv)
 		NULL,
 		parse,
 		"FILE",
-		"Opens a trace in the browser: writes a page to the cache directory, prints its path "
-		"and starts the desktop's browser on it.",
+		"Opens a trace in the browser: writes a page to the cache directory, prints its "
+		"path and starts the desktop's browser on it.",
 		children,
 		0,
 		0};

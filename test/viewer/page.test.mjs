@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The page in a browser, its policy in force: numbers, hits, keys, links, hostile traces, sentences.
+// The page in a browser, its policy in force: numbers, hits, keys, links, hostile traces.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
