@@ -27,9 +27,12 @@ static void alive__counts_tasks_between_spawn_and_end(void **state)
 
 	(void)state;
 	tasks[0].first_ns = 1000;
-	tasks[1].first_ns = 1110, tasks[1].end_ns = 1250;
-	tasks[2].first_ns = 1120, tasks[2].end_ns = 1130;
-	tasks[3].first_ns = 1140, tasks[3].flags = KY_TASK_BLOCKING;
+	tasks[1].first_ns = 1110;
+	tasks[1].end_ns = 1250;
+	tasks[2].first_ns = 1120;
+	tasks[2].end_ns = 1130;
+	tasks[3].first_ns = 1140;
+	tasks[3].flags = KY_TASK_BLOCKING;
 	assert_int_equal(ky_series_alive(&series, &trace), 0);
 	ky_series_values(values, &series, &view);
 	assert_int_equal(values[0], 1000);

@@ -133,9 +133,12 @@ static void share__is_how_much_of_the_pixel_is_covered(void **state)
 
 	(void)state;
 	rows.count = 3;
-	rows.starts[0] = 1020, rows.lengths[0] = 10;
-	rows.starts[1] = 1050, rows.lengths[1] = 30;
-	rows.starts[2] = 1200, rows.lengths[2] = 150;
+	rows.starts[0] = 1020;
+	rows.lengths[0] = 10;
+	rows.starts[1] = 1050;
+	rows.lengths[1] = 30;
+	rows.starts[2] = 1200;
+	rows.lengths[2] = 150;
 	assert_int_equal(plant(&forest, &rows), 0);
 	ky_strip_make(strip, &forest, &view);
 	for (uint32_t i = 0; i < 4; i++)
