@@ -116,33 +116,16 @@ static void add_part(struct splitter *splitter, enum ky_part part, uint64_t ns, 
 								   (uint8_t)part};
 }
 
-/* First row of a time off CPU that may reach into what begins then. Such rows are short: one that
- * is longer than a poll is split where the poll is. */
-static uint32_t first_row(const struct ky_samples *samples, uint64_t from_ns)
-{
-	uint32_t low = 0, high = samples->row_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (samples->rows[middle].time_ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* A part of a poll, or of the time between polls, by the times off CPU in it. What they leave is
- * `rest`. */
+ * `rest`. Such times are short: one that is longer than a poll is split where the poll is. */
 static void split_by_rows(struct splitter *splitter, uint32_t worker, uint64_t poll_row,
 			  uint64_t begin_ns, uint64_t from_ns, uint64_t to_ns, enum ky_part rest)
 {
 	const struct ky_samples *samples = &splitter->trace->samples;
 	bool is_poll = poll_row != KY_NO_ROW;
 
-	for (uint32_t i = first_row(samples, begin_ns); i < samples->row_count && from_ns < to_ns;
-	     i++) {
+	for (uint32_t i = ky_samples_from(samples, begin_ns);
+	     i < samples->row_count && from_ns < to_ns; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
 		uint64_t end_ns = row->time_ns + row->value, ready_ns = end_ns;
 

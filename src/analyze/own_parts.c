@@ -26,20 +26,12 @@ static void split_rows(struct ky_own_poll *out, const struct ky_trace *trace, ui
 {
 	const struct ky_samples *samples = &trace->samples;
 	uint64_t left_ns = to_ns - from_ns, stopped_ns = ky_trace_stopped_ns(trace, from_ns, to_ns);
-	uint32_t low = 0, high = samples->row_count;
+	uint32_t at = ky_samples_from(samples, out->poll.start_ns);
 
 	left_ns -= stopped_ns;
 	out->sums[KY_OWN_STOPPED] += stopped_ns;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (samples->rows[middle].time_ns < out->poll.start_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < samples->row_count && samples->rows[low].time_ns < to_ns && left_ns; low++) {
-		const struct ky_stack_row *row = &samples->rows[low];
+	for (; at < samples->row_count && samples->rows[at].time_ns < to_ns && left_ns; at++) {
+		const struct ky_stack_row *row = &samples->rows[at];
 		uint64_t end_ns = row->time_ns + row->value, ready_ns = end_ns, begin_ns, ns;
 
 		if (row->kind != KY_STACK_OFF_CPU || row->worker != out->poll.worker ||

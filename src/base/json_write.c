@@ -89,6 +89,22 @@ void ky_json_null(struct ky_buf *out, const char *key)
 	ky_text(out, "null");
 }
 
+void ky_json_text_or_null(struct ky_buf *out, const char *key, const char *value)
+{
+	if (value)
+		ky_json_text(out, key, value);
+	else
+		ky_json_null(out, key);
+}
+
+void ky_json_number_text(struct ky_buf *out, const char *key, uint64_t value)
+{
+	ky_json_key(out, key);
+	ky_text(out, "\"");
+	ky_text_u64(out, value);
+	ky_text(out, "\"");
+}
+
 void ky_json_number_or_null(struct ky_buf *out, const char *key, bool is_known, uint64_t value)
 {
 	if (is_known)

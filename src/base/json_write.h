@@ -20,6 +20,9 @@ void ky_json_number(struct ky_buf *out, const char *key, uint64_t value);
 void ky_json_signed(struct ky_buf *out, const char *key, int64_t value);
 void ky_json_flag(struct ky_buf *out, const char *key, bool value);
 void ky_json_text(struct ky_buf *out, const char *key, const char *value);
+void ky_json_text_or_null(struct ky_buf *out, const char *key, const char *value); /* NULL: null */
+/* As a string: readers of JSON round numbers beyond 2^53. */
+void ky_json_number_text(struct ky_buf *out, const char *key, uint64_t value);
 void ky_json_null(struct ky_buf *out, const char *key);
 void ky_json_number_or_null(struct ky_buf *out, const char *key, bool is_known, uint64_t value);
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <ship/container.h>
 #include <ship/out_file.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,18 +91,11 @@ static int load_viewer(struct ky_buf *viewer, size_t *at)
 
 /* ---- the trace ---- */
 
-static bool is_trace(const uint8_t *bytes, size_t count)
-{
-	return (count >= 4 &&
-		(!memcmp(bytes, "TRC", 4) || !memcmp(bytes, "\x28\xb5\x2f\xfd", 4))) ||
-	       (count >= 2 && !memcmp(bytes, "\x1f\x8b", 2));
-}
-
 /* Returns a descriptor; -1, said why. */
 static int open_trace(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	uint8_t first[4] = {0};
+	uint8_t first[KY_CONTAINER_MAGIC_BYTES] = {0};
 	struct stat status;
 	ssize_t got;
 
@@ -116,7 +110,7 @@ static int open_trace(const char *path)
 			     path);
 	} else {
 		got = pread(fd, first, sizeof(first), 0);
-		if (got > 0 && is_trace(first, (size_t)got))
+		if (got > 0 && ky_container_of(first, (size_t)got) != KY_CONTAINER_NONE)
 			return fd;
 		ky_cli_error("%s is not a trace", path);
 	}

@@ -5,7 +5,6 @@
 #include <kymo/conn.h>
 #include <kymo/emit.h>
 
-#define NAME_MASK 0xffffffu
 #define BYTES_MASK ((1u << KYMO_CONN_BYTES_BITS) - 1)
 
 static uint64_t bytes_of(uint64_t word)
@@ -27,10 +26,7 @@ static void begin_request(struct ky_convert *convert, const struct ky_dthread *t
 	if (convert->retain.is_on &&
 	    !ky_retain_writes_span_begin(convert, rec->a >> KYMO_NAME_BITS, 0))
 		return;
-	pool = ky_name_pool(&convert->common->names, &convert->chunk, (uint32_t)rec->a & NAME_MASK);
-	ky_trc_enc_event(enc, KY_EV_CONN_ENTER, ns);
-	ky_convert_span_task(convert, thread);
-	ky_trc_enc_varint(enc, rec->a >> KYMO_NAME_BITS);
+	pool = ky_convert_span_event(convert, thread, KY_EV_CONN_ENTER, rec->a, ns);
 	ky_trc_enc_u32(enc, pool);
 	ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
 	ky_trc_enc_varint(enc, rec[1].ticks >> 32);
@@ -50,10 +46,7 @@ static void end_request(struct ky_convert *convert, const struct ky_dthread *thr
 	if (convert->retain.is_on &&
 	    !ky_retain_writes_span(convert, rec->a, rec[1].ticks, ns - begin_ns, ns, &parent))
 		return;
-	pool = ky_name_pool(&convert->common->names, &convert->chunk, (uint32_t)rec->a & NAME_MASK);
-	ky_trc_enc_event(enc, KY_EV_CONN_EXIT, ns);
-	ky_convert_span_task(convert, thread);
-	ky_trc_enc_varint(enc, rec->a >> KYMO_NAME_BITS);
+	pool = ky_convert_span_event(convert, thread, KY_EV_CONN_EXIT, rec->a, ns);
 	ky_trc_enc_u32(enc, pool);
 	ky_trc_enc_varint(enc, begin_ns);
 	ky_trc_enc_varint(enc, rec[1].a & 0xffffu);

@@ -139,7 +139,10 @@ void ky_convert_resource(struct ky_convert *convert, const struct ky_resource_ro
 /* Of a span's begin; sane for whatever a hostile ring says: not after `ns`. */
 uint64_t ky_convert_began_ns(struct ky_convert *convert, uint64_t begin_ticks, uint64_t ns);
 /* The field of the task that the thread polls. */
-void ky_convert_span_task(struct ky_convert *convert, const struct ky_dthread *thread);
+/* What each of the four events of spans begins with: the task whose poll is open, and the span.
+ * word: its id and its name. Returns the name's number in the pool, which the caller writes. */
+uint32_t ky_convert_span_event(struct ky_convert *convert, const struct ky_dthread *thread,
+			       enum ky_event_id event, uint64_t word, uint64_t ns);
 void ky_convert_span_longest(struct ky_convert *convert, uint64_t word, uint64_t length_ns);
 void ky_convert_span_begin(struct ky_convert *convert, const struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns);

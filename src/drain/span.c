@@ -2,9 +2,9 @@
 /* Spans: their begins and ends from the ring, and those that are open from its side area. */
 #include <drain/convert_stage.h>
 
-#include <kymo/emit.h>
+#include <drain/task_ready.h>
 
-#define NAME_MASK 0xffffffu
+#include <kymo/emit.h>
 
 /* Sane for whatever a hostile ring says: not after `ns`. */
 uint64_t ky_convert_began_ns(struct ky_convert *convert, uint64_t begin_ticks, uint64_t ns)
@@ -14,11 +14,18 @@ uint64_t ky_convert_began_ns(struct ky_convert *convert, uint64_t begin_ticks, u
 	return begin_ns < ns ? begin_ns : ns;
 }
 
-void ky_convert_span_task(struct ky_convert *convert, const struct ky_dthread *thread)
+uint32_t ky_convert_span_event(struct ky_convert *convert, const struct ky_dthread *thread,
+			       enum ky_event_id event, uint64_t word, uint64_t ns)
 {
 	uint64_t task = thread->depth ? thread->stack[thread->depth - 1].task : 0;
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+	uint32_t pool = ky_name_pool(&convert->common->names, &convert->chunk,
+				     (uint32_t)word & KY_NAME_MASK);
 
-	ky_trc_enc_opt_varint(&convert->chunk.enc, thread->depth != 0, task);
+	ky_trc_enc_event(enc, event, ns);
+	ky_trc_enc_opt_varint(enc, thread->depth != 0, task);
+	ky_trc_enc_varint(enc, word >> KYMO_NAME_BITS);
+	return pool;
 }
 
 void ky_convert_span_longest(struct ky_convert *convert, uint64_t word, uint64_t length_ns)
@@ -38,10 +45,7 @@ void ky_convert_span_begin(struct ky_convert *convert, const struct ky_dthread *
 	if (convert->retain.is_on &&
 	    !ky_retain_writes_span_begin(convert, rec->a >> KYMO_NAME_BITS, parent))
 		return;
-	pool = ky_name_pool(&convert->common->names, &convert->chunk, (uint32_t)rec->a & NAME_MASK);
-	ky_trc_enc_event(&convert->chunk.enc, KY_EV_SPAN_ENTER, ns);
-	ky_convert_span_task(convert, thread);
-	ky_trc_enc_varint(&convert->chunk.enc, rec->a >> KYMO_NAME_BITS);
+	pool = ky_convert_span_event(convert, thread, KY_EV_SPAN_ENTER, rec->a, ns);
 	ky_trc_enc_opt_varint(&convert->chunk.enc, parent != 0, parent);
 	ky_trc_enc_u32(&convert->chunk.enc, pool);
 }
@@ -56,10 +60,7 @@ void ky_convert_span_end(struct ky_convert *convert, const struct ky_dthread *th
 	if (convert->retain.is_on &&
 	    !ky_retain_writes_span(convert, rec->a, rec[1].ticks, ns - begin_ns, ns, &parent))
 		return;
-	pool = ky_name_pool(&convert->common->names, &convert->chunk, (uint32_t)rec->a & NAME_MASK);
-	ky_trc_enc_event(&convert->chunk.enc, KY_EV_SPAN_EXIT, ns);
-	ky_convert_span_task(convert, thread);
-	ky_trc_enc_varint(&convert->chunk.enc, rec->a >> KYMO_NAME_BITS);
+	pool = ky_convert_span_event(convert, thread, KY_EV_SPAN_EXIT, rec->a, ns);
 	ky_trc_enc_u32(&convert->chunk.enc, pool);
 	ky_trc_enc_varint(&convert->chunk.enc, begin_ns);
 	ky_trc_enc_opt_varint(&convert->chunk.enc, parent != 0, parent);

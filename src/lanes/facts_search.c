@@ -2,8 +2,8 @@
 #include <lanes/poll_facts.h>
 
 #include <base/alloc.h>
-#include <base/json_write.h>
 #include <errno.h>
+#include <lanes/facts_json.h>
 
 /* ---- a poll by its moment ---- */
 
@@ -114,15 +114,12 @@ static void find_kinds(struct fact_search *search)
 {
 	const struct ky_trace *trace = search->lanes->trace;
 	uint32_t count = ky_trace_name_count(trace);
-	struct ky_buf worst;
-	uint32_t *tasks;
+	uint32_t *tasks = ky_alloc((count + (size_t)1) * sizeof(*tasks));
 
-	ky_buf_init(&worst, 0);
-	if (ky_buf_reserve(&worst, (count + 1) * sizeof(*tasks))) {
-		search->out->failed = worst.failed;
+	if (!tasks) {
+		search->out->failed = -ENOMEM;
 		return;
 	}
-	tasks = (uint32_t *)(void *)worst.bytes;
 	for (uint32_t i = 0; i < count; i++)
 		tasks[i] = KY_NONE;
 	for (uint32_t i = 0; i < trace->task_count; i++) {
@@ -143,7 +140,7 @@ static void find_kinds(struct fact_search *search)
 		ky_json_number(search->out, "poll_max_ns", trace->tasks[tasks[i]].poll_max_ns);
 		ky_json_close(search->out, "}");
 	}
-	ky_buf_release(&worst);
+	ky_free(tasks);
 }
 
 static void find_spans(struct fact_search *search)
@@ -202,8 +199,7 @@ static void put_function(struct fact_search *search, const struct ky_code_line *
 	ky_json_text(search->out, "file", line->file);
 	ky_json_number(search->out, "line", line->line);
 	ky_json_number(search->out, "samples", use->samples);
-	ky_json_signed(search->out, "poll_start_ns",
-		       (int64_t)(row->poll_start_ns - trace->run_first_ns));
+	ky_facts_moment(search->out, "poll_start_ns", trace, row->poll_start_ns);
 	ky_json_number_or_null(search->out, "task_id", has_task,
 			       has_task ? trace->tasks[row->task].id : 0);
 	ky_json_close(search->out, "}");

@@ -4,22 +4,8 @@
 #include <analyze/delay_parts.h>
 #include <analyze/own_parts.h>
 #include <analyze/report.h>
-#include <base/json_write.h>
+#include <lanes/facts_json.h>
 #include <lanes/poll_facts.h>
-
-static int64_t relative(const struct ky_trace *trace, uint64_t time_ns)
-{
-	return (int64_t)(time_ns - trace->run_first_ns);
-}
-
-static void name_or_null(struct ky_buf *out, const char *key, const struct ky_trace *trace,
-			 uint32_t name)
-{
-	if (name == KY_NONE)
-		ky_json_null(out, key);
-	else
-		ky_json_text(out, key, ky_trace_name(trace, name));
-}
 
 static void put_runtime(struct ky_buf *out, const struct ky_trace *trace,
 			const struct ky_worker *worker)
@@ -27,8 +13,8 @@ static void put_runtime(struct ky_buf *out, const struct ky_trace *trace,
 	bool is_known = worker->runtime != KY_NONE;
 
 	ky_json_number_or_null(out, "runtime", is_known, is_known ? worker->runtime : 0);
-	name_or_null(out, "runtime_name", trace,
-		     is_known ? trace->runtimes[worker->runtime].name : KY_NONE);
+	ky_facts_name(out, "runtime_name", trace,
+		      is_known ? trace->runtimes[worker->runtime].name : KY_NONE);
 	ky_json_number_or_null(out, "index", worker->index != KY_NONE, worker->index);
 }
 
@@ -39,7 +25,7 @@ static void put_worker(struct ky_buf *out, const struct ky_trace *trace, const s
 	ky_json_number(out, "worker", worker->id);
 	put_runtime(out, trace, worker);
 	ky_json_number(out, "tid", worker->tid);
-	name_or_null(out, "thread", trace, ky_trace_thread_name(trace, worker->tid));
+	ky_facts_name(out, "thread", trace, ky_trace_thread_name(trace, worker->tid));
 	ky_json_flag(out, "is_worker", worker->is_worker);
 	ky_json_flag(out, "is_thread", worker->is_thread_lane);
 	ky_json_flag(out, "is_shared", worker->is_shared);
@@ -68,7 +54,7 @@ static void put_lanes(struct ky_buf *out, const struct ky_lanes *lanes)
 		if (lane->kind == KY_LANE_WORKER)
 			put_worker(out, lanes->trace, lane);
 		if (lane->kind == KY_LANE_SPANS) {
-			name_or_null(out, "name", lanes->trace, lane->name);
+			ky_facts_name(out, "name", lanes->trace, lane->name);
 			ky_json_number(out, "total_ns", lane->total_ns);
 		}
 		ky_json_close(out, "}");
@@ -114,8 +100,8 @@ static void put_losses(struct ky_buf *out, const struct ky_trace *trace)
 		const struct ky_trace_loss *loss = &trace->losses[i];
 
 		ky_json_open(out, NULL, "{");
-		ky_json_signed(out, "from_ns", relative(trace, loss->from_ns));
-		ky_json_signed(out, "to_ns", relative(trace, loss->to_ns));
+		ky_facts_moment(out, "from_ns", trace, loss->from_ns);
+		ky_facts_moment(out, "to_ns", trace, loss->to_ns);
 		ky_json_number(out, "records", loss->record_count);
 		ky_json_number(out, "tid", loss->tid);
 		ky_json_text(out, "cause", ky_trace_name(trace, loss->cause));
@@ -140,7 +126,7 @@ static void put_readings(struct ky_buf *out, const struct ky_trace *trace)
 			continue;
 		shown++;
 		ky_json_open(out, NULL, "{");
-		ky_json_signed(out, "time_ns", relative(trace, row->time_ns));
+		ky_facts_moment(out, "time_ns", trace, row->time_ns);
 		ky_json_number_or_null(out, "cpu_ns", has_cpu, user + system);
 		ky_json_number_or_null(out, "rss", row->values[KY_USAGE_RSS] != UINT64_MAX,
 				       row->values[KY_USAGE_RSS]);
@@ -175,9 +161,7 @@ void ky_lanes_json(struct ky_buf *out, const struct ky_lanes *lanes)
 	ky_json_open(out, NULL, "{");
 	ky_process_json(out, trace);
 	ky_json_number(out, "duration_ns", trace->run_last_ns - trace->run_first_ns);
-	ky_json_text(out, "start_unix_ns", "");
-	out->used -= 2; /* a number of 64 bits, which JSON readers round: as text */
-	ky_facts_decimal(out, ky_trace_unix_ns(trace, trace->run_first_ns));
+	ky_json_number_text(out, "start_unix_ns", ky_trace_unix_ns(trace, trace->run_first_ns));
 	ky_json_number(out, "events", trace->event_count);
 	ky_json_number(out, "polls", trace->polls);
 	ky_json_number(out, "tasks", trace->task_count);

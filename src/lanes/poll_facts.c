@@ -2,30 +2,9 @@
 #include <lanes/poll_facts.h>
 
 #include <analyze/wake_cause.h>
-#include <base/json_write.h>
 #include <base/text.h>
+#include <lanes/facts_json.h>
 #include <read/spawns.h>
-
-void ky_facts_decimal(struct ky_buf *out, uint64_t number)
-{
-	ky_text(out, "\"");
-	ky_text_u64(out, number);
-	ky_text(out, "\"");
-}
-
-static int64_t relative(const struct ky_trace *trace, uint64_t time_ns)
-{
-	return (int64_t)(time_ns - trace->run_first_ns);
-}
-
-static void name_or_null(struct ky_buf *out, const char *key, const struct ky_trace *trace,
-			 uint32_t name)
-{
-	if (name == KY_NONE)
-		ky_json_null(out, key);
-	else
-		ky_json_text(out, key, ky_trace_name(trace, name));
-}
 
 static void put_id(struct ky_buf *out, const char *kind, uint64_t of, uint64_t start_ns)
 {
@@ -49,12 +28,12 @@ static void put_task(struct ky_buf *out, const struct ky_trace *trace, uint32_t 
 	ky_json_open(out, "task", "{");
 	ky_json_number(out, "index", index);
 	ky_json_number(out, "id", task->id);
-	name_or_null(out, "name", trace, task->name);
+	ky_facts_name(out, "name", trace, task->name);
 	ky_json_flag(out, "is_root", (task->flags & KY_TASK_ROOT) != 0);
 	ky_json_flag(out, "is_spawn_seen", (task->flags & KY_TASK_SPAWN_SEEN) != 0);
-	ky_json_signed(out, "first_ns", relative(trace, task->first_ns));
+	ky_facts_moment(out, "first_ns", trace, task->first_ns);
 	if (task->end_ns)
-		ky_json_signed(out, "end_ns", relative(trace, task->end_ns));
+		ky_facts_moment(out, "end_ns", trace, task->end_ns);
 	ky_json_number(out, "polls", task->poll_count);
 	ky_json_number(out, "busy_ns", task->busy_ns);
 	ky_json_number(out, "poll_max_ns", task->poll_max_ns);
@@ -62,7 +41,7 @@ static void put_task(struct ky_buf *out, const struct ky_trace *trace, uint32_t 
 	ky_json_number(out, "wakes", task->wake_count);
 	if (task->parent != KY_NONE && task->parent < trace->task_count) {
 		ky_json_number(out, "parent", trace->tasks[task->parent].id);
-		name_or_null(out, "parent_name", trace, trace->tasks[task->parent].name);
+		ky_facts_name(out, "parent_name", trace, trace->tasks[task->parent].name);
 	}
 	ky_json_flag(out, "is_spawner_unseen", spawn && spawn->is_place_unseen);
 	ky_json_close(out, "}");
@@ -107,7 +86,7 @@ static void put_delay(struct ky_buf *out, const struct ky_trace *trace, const st
 	ky_json_number_or_null(out, "delay_ns", !poll->delay_state, poll->delay_ns);
 	ky_json_text(out, "delay_unknown", state);
 	if (!poll->delay_state)
-		ky_json_signed(out, "ready_ns", relative(trace, poll->start_ns - poll->delay_ns));
+		ky_facts_moment(out, "ready_ns", trace, poll->start_ns - poll->delay_ns);
 }
 
 static void put_cost(struct ky_buf *out, const struct ky_trace *trace, const struct ky_poll *poll)
@@ -168,22 +147,6 @@ static void put_frames(struct ky_buf *out, const struct ky_code_stacks *stacks, 
 	ky_json_close(out, "]");
 }
 
-/* First row at or after a moment. */
-static uint32_t find_row(const struct ky_samples *samples, uint64_t time_ns)
-{
-	uint32_t low = 0, high = samples->row_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (samples->rows[middle].time_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static bool is_inside(const struct ky_stack_row *row, const struct ky_poll *poll)
 {
 	return row->worker == poll->worker && row->poll_start_ns == poll->start_ns &&
@@ -205,7 +168,7 @@ static void put_samples(struct ky_buf *out, const struct ky_trace *trace,
 	uint32_t counts[KY_STACK_KINDS] = {0}, shown = 0;
 
 	ky_json_open(out, "samples", "[");
-	for (uint32_t i = find_row(samples, poll->start_ns);
+	for (uint32_t i = ky_samples_from(samples, poll->start_ns);
 	     i < samples->row_count && samples->rows[i].time_ns <= end_ns; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
 
@@ -216,7 +179,7 @@ static void put_samples(struct ky_buf *out, const struct ky_trace *trace,
 			continue;
 		ky_json_open(out, NULL, "{");
 		ky_json_text(out, "kind", kinds[row->kind]);
-		ky_json_signed(out, "time_ns", relative(trace, row->time_ns));
+		ky_facts_moment(out, "time_ns", trace, row->time_ns);
 		ky_json_number(out, "value", row->value);
 		if (stacks && row->stack != KY_NONE)
 			put_frames(out, stacks, row->stack);
@@ -239,8 +202,8 @@ void ky_poll_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32
 	ky_json_number(out, "lane", worker);
 	ky_json_number(out, "row", row);
 	ky_json_number(out, "worker", trace->workers[worker].id);
-	name_or_null(out, "name", trace, ky_lane_poll_name(trace, &poll));
-	ky_json_signed(out, "start_ns", relative(trace, poll.start_ns));
+	ky_facts_name(out, "name", trace, ky_lane_poll_name(trace, &poll));
+	ky_facts_moment(out, "start_ns", trace, poll.start_ns);
 	ky_json_number(out, "duration_ns", poll.duration_ns);
 	put_flags(out, poll.flags);
 	put_task(out, trace, poll.task);
@@ -258,8 +221,8 @@ void ky_span_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32
 
 	ky_json_open(out, NULL, "{");
 	put_id(out, "span", span->id, span->start_ns);
-	name_or_null(out, "name", trace, span->name);
-	ky_json_signed(out, "start_ns", relative(trace, span->start_ns));
+	ky_facts_name(out, "name", trace, span->name);
+	ky_facts_moment(out, "start_ns", trace, span->start_ns);
 	ky_json_number(out, "duration_ns", span->duration_ns);
 	ky_json_number(out, "active_ns", span->active_ns);
 	ky_json_number(out, "enters", span->enter_count);
@@ -267,7 +230,7 @@ void ky_span_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32
 	if (span->task < trace->task_count)
 		put_task(out, trace, span->task);
 	if (span->parent != KY_NONE && span->parent < trace->span_count)
-		name_or_null(out, "parent", trace, trace->spans[span->parent].name);
+		ky_facts_name(out, "parent", trace, trace->spans[span->parent].name);
 	ky_json_open(out, "fields", "[");
 	for (uint32_t i = 0; i < span->field_count; i++) {
 		const struct ky_pair *pair = &trace->span_fields[span->field_at + i];
@@ -287,9 +250,9 @@ void ky_run_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32_
 
 	ky_json_open(out, NULL, "{");
 	put_id(out, "run", run->tid, run->start_ns);
-	name_or_null(out, "name", trace, run->name);
+	ky_facts_name(out, "name", trace, run->name);
 	ky_json_number(out, "tid", run->tid);
-	ky_json_signed(out, "start_ns", relative(trace, run->start_ns));
+	ky_facts_moment(out, "start_ns", trace, run->start_ns);
 	ky_json_number(out, "duration_ns", run->duration_ns);
 	ky_json_number_or_null(out, "wait_ns", run->wait_ns != UINT64_MAX, run->wait_ns);
 	ky_json_flag(out, "is_open", run->is_open);
@@ -297,7 +260,7 @@ void ky_run_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32_
 		put_task(out, trace, run->task);
 	if (run->waiter < trace->task_count) {
 		ky_json_number(out, "waiter", trace->tasks[run->waiter].id);
-		name_or_null(out, "waiter_name", trace, trace->tasks[run->waiter].name);
+		ky_facts_name(out, "waiter_name", trace, trace->tasks[run->waiter].name);
 	}
 	ky_json_close(out, "}");
 }

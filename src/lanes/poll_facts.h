@@ -39,7 +39,4 @@ void ky_facts_search_json(struct ky_buf *out, const struct ky_lanes *lanes, cons
 const char *ky_part_words(enum ky_part part);
 const char *ky_own_part_words(enum ky_own_part part);
 
-/* A number as a JSON string. */
-void ky_facts_decimal(struct ky_buf *out, uint64_t number);
-
 #endif

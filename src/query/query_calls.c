@@ -7,52 +7,12 @@
 #include <base/json_write.h>
 #include <base/out_text.h>
 #include <base/text.h>
+#include <query/query_put.h>
 #include <read/requests.h>
 #include <read/spawns.h>
 #include <report/event_format.h>
 #include <report/syscall_name.h>
 #include <string.h>
-
-static void put(struct ky_query_value *out, uint64_t number)
-{
-	out->type = KY_VALUE_NUMBER;
-	out->number = (int64_t)(number > INT64_MAX ? INT64_MAX : number);
-}
-
-static void put_text(struct ky_query_value *out, const char *text)
-{
-	out->type = KY_VALUE_TEXT;
-	out->text = text;
-}
-
-static void put_name(struct ky_query_value *out, const struct ky_trace *trace, uint32_t name)
-{
-	if (name != KY_NONE)
-		put_text(out, ky_trace_name(trace, name));
-}
-
-/* Of a task by its index; KY_NONE: none. */
-static void put_task(struct ky_query_value *out, const struct ky_trace *trace, uint32_t task)
-{
-	if (task != KY_NONE)
-		put(out, trace->tasks[task].id);
-}
-
-static void put_task_site(struct ky_query_value *out, const struct ky_trace *trace, uint32_t task)
-{
-	if (task != KY_NONE)
-		put_name(out, trace, trace->tasks[task].name);
-}
-
-/* What source->scratch holds by now. */
-static void put_scratch(const struct ky_query_source *source, struct ky_query_value *out)
-{
-	(void)ky_buf_append(source->scratch, "", 1);
-	if (source->scratch->failed)
-		return;
-	put_text(out, (const char *)source->scratch->bytes);
-	out->is_passing = true;
-}
 
 /* ---- polls, parks, wakes ---- */
 
@@ -61,7 +21,7 @@ KY_CALL(poll_end)
 	const struct ky_poll *poll = row;
 
 	(void)source;
-	put(out, poll->start_ns + poll->duration_ns);
+	ky_query_put(out, poll->start_ns + poll->duration_ns);
 }
 
 KY_CALL(poll_site)
@@ -69,10 +29,10 @@ KY_CALL(poll_site)
 	const struct ky_poll *poll = row;
 	const struct ky_trace *trace = source->trace;
 
-	put_name(out, trace,
-		 poll->name != KY_NONE          ? poll->name :
-		 poll->task < trace->task_count ? trace->tasks[poll->task].name :
-						  KY_NONE);
+	ky_query_put_name(out, trace,
+			  poll->name != KY_NONE          ? poll->name :
+			  poll->task < trace->task_count ? trace->tasks[poll->task].name :
+							   KY_NONE);
 }
 
 KY_CALL(poll_delay_state)
@@ -80,10 +40,10 @@ KY_CALL(poll_delay_state)
 	const struct ky_poll *poll = row;
 
 	(void)source;
-	put_text(out, poll->delay_state == 0                 ? "measured" :
-		      poll->delay_state == KY_DELAY_NO_WAKE  ? "no wake" :
-		      poll->delay_state == KY_DELAY_WITHHELD ? "withheld" :
-							       "counted");
+	ky_query_put_text(out, poll->delay_state == 0                 ? "measured" :
+			       poll->delay_state == KY_DELAY_NO_WAKE  ? "no wake" :
+			       poll->delay_state == KY_DELAY_WITHHELD ? "withheld" :
+									"counted");
 }
 
 static void put_cost(const struct ky_query_source *source, const struct ky_poll *poll,
@@ -93,7 +53,7 @@ static void put_cost(const struct ky_query_source *source, const struct ky_poll 
 								   poll->start_ns);
 
 	if (cost && cost->values[value] != UINT64_MAX)
-		put(out, cost->values[value]);
+		ky_query_put(out, cost->values[value]);
 }
 
 KY_CALL(poll_cpu)
@@ -103,7 +63,7 @@ KY_CALL(poll_cpu)
 								   poll->start_ns);
 
 	if (cost)
-		put(out, cost->cpu_ns);
+		ky_query_put(out, cost->cpu_ns);
 }
 
 KY_CALL(poll_run_delay)
@@ -126,7 +86,7 @@ KY_CALL(park_end)
 	const struct ky_park_line *line = row;
 
 	(void)source;
-	put(out, line->park.start_ns + line->park.duration_ns);
+	ky_query_put(out, line->park.start_ns + line->park.duration_ns);
 }
 
 KY_CALL(park_waits_in)
@@ -136,7 +96,7 @@ KY_CALL(park_waits_in)
 
 	(void)source;
 	if (line->park.wait > 0 && line->park.wait < sizeof(texts) / sizeof(texts[0]))
-		put_text(out, texts[line->park.wait]);
+		ky_query_put_text(out, texts[line->park.wait]);
 }
 
 KY_CALL(park_late)
@@ -146,7 +106,7 @@ KY_CALL(park_late)
 
 	(void)source;
 	if (late_ns != UINT64_MAX)
-		put(out, late_ns);
+		ky_query_put(out, late_ns);
 }
 
 KY_CALL(wake_origin)
@@ -158,7 +118,7 @@ KY_CALL(wake_origin)
 
 	(void)source;
 	if (origin > 0 && origin < sizeof(texts) / sizeof(texts[0]))
-		put_text(out, texts[origin]);
+		ky_query_put_text(out, texts[origin]);
 }
 
 /* ---- tasks, workers, runs, spans ---- */
@@ -169,7 +129,7 @@ KY_CALL(task_life)
 
 	(void)source;
 	if (task->end_ns >= task->first_ns)
-		put(out, task->end_ns - task->first_ns);
+		ky_query_put(out, task->end_ns - task->first_ns);
 }
 
 static const struct ky_spawn *spawn_of(const struct ky_query_source *source,
@@ -184,10 +144,10 @@ KY_CALL(task_parents)
 	const struct ky_spawn *spawn = spawn_of(source, task);
 
 	if (spawn)
-		put(out, (uint64_t)spawn->polls + spawn->runs +
-				 (spawn->is_place_unseen && spawn->polls + spawn->runs));
+		ky_query_put(out, (uint64_t)spawn->polls + spawn->runs +
+					  (spawn->is_place_unseen && spawn->polls + spawn->runs));
 	else if (task->parent != KY_NONE)
-		put(out, 1);
+		ky_query_put(out, 1);
 }
 
 KY_CALL(task_spawned_from)
@@ -195,7 +155,7 @@ KY_CALL(task_spawned_from)
 	const struct ky_spawn *spawn = spawn_of(source, row);
 
 	if (spawn)
-		put(out, spawn->from_ns);
+		ky_query_put(out, spawn->from_ns);
 }
 
 KY_CALL(task_spawned_to)
@@ -203,7 +163,7 @@ KY_CALL(task_spawned_to)
 	const struct ky_spawn *spawn = spawn_of(source, row);
 
 	if (spawn)
-		put(out, spawn->to_ns);
+		ky_query_put(out, spawn->to_ns);
 }
 
 static uint32_t parent_of(const struct ky_query_source *source, const struct ky_blocking_run *run)
@@ -213,26 +173,26 @@ static uint32_t parent_of(const struct ky_query_source *source, const struct ky_
 
 KY_CALL(run_parent)
 {
-	put_task(out, source->trace, parent_of(source, row));
+	ky_query_put_task(out, source->trace, parent_of(source, row));
 }
 
 KY_CALL(run_parent_site)
 {
-	put_task_site(out, source->trace, parent_of(source, row));
+	ky_query_put_task_site(out, source->trace, parent_of(source, row));
 }
 
 KY_CALL(run_waiter)
 {
 	const struct ky_blocking_run *run = row;
 
-	put_task(out, source->trace, run->waiter);
+	ky_query_put_task(out, source->trace, run->waiter);
 }
 
 KY_CALL(run_waiter_site)
 {
 	const struct ky_blocking_run *run = row;
 
-	put_task_site(out, source->trace, run->waiter);
+	ky_query_put_task_site(out, source->trace, run->waiter);
 }
 
 static uint32_t worker_index(const struct ky_query_source *source, const struct ky_worker *worker)
@@ -242,12 +202,12 @@ static uint32_t worker_index(const struct ky_query_source *source, const struct 
 
 KY_CALL(worker_busy)
 {
-	put(out, source->sums[worker_index(source, row)].busy_ns);
+	ky_query_put(out, source->sums[worker_index(source, row)].busy_ns);
 }
 
 KY_CALL(worker_parked)
 {
-	put(out, source->sums[worker_index(source, row)].parked_ns);
+	ky_query_put(out, source->sums[worker_index(source, row)].parked_ns);
 }
 
 KY_CALL(worker_life)
@@ -256,7 +216,7 @@ KY_CALL(worker_life)
 
 	(void)source;
 	if (worker->last_ns >= worker->first_ns)
-		put(out, worker->last_ns - worker->first_ns);
+		ky_query_put(out, worker->last_ns - worker->first_ns);
 }
 
 KY_CALL(worker_runtime)
@@ -265,7 +225,7 @@ KY_CALL(worker_runtime)
 	const struct ky_trace *trace = source->trace;
 
 	if (worker->runtime < trace->runtime_count)
-		put_name(out, trace, trace->runtimes[worker->runtime].name);
+		ky_query_put_name(out, trace, trace->runtimes[worker->runtime].name);
 }
 
 KY_CALL(run_end)
@@ -274,7 +234,7 @@ KY_CALL(run_end)
 
 	(void)source;
 	if (!run->is_end_unproven)
-		put(out, run->start_ns + run->duration_ns);
+		ky_query_put(out, run->start_ns + run->duration_ns);
 }
 
 KY_CALL(span_end)
@@ -283,7 +243,7 @@ KY_CALL(span_end)
 
 	(void)source;
 	if (!span->is_open)
-		put(out, span->start_ns + span->duration_ns);
+		ky_query_put(out, span->start_ns + span->duration_ns);
 }
 
 KY_CALL(span_parent)
@@ -292,7 +252,7 @@ KY_CALL(span_parent)
 
 	(void)source;
 	if (span->parent_id)
-		put(out, span->parent_id);
+		ky_query_put(out, span->parent_id);
 }
 
 KY_CALL(span_parent_name)
@@ -300,7 +260,7 @@ KY_CALL(span_parent_name)
 	const struct ky_trace_span *span = row;
 
 	if (span->parent != KY_NONE)
-		put_name(out, source->trace, source->trace->spans[span->parent].name);
+		ky_query_put_name(out, source->trace, source->trace->spans[span->parent].name);
 }
 
 /* NULL: it is open. */
@@ -317,7 +277,7 @@ static const struct ky_span_split *split_of(const struct ky_query_source *source
 		const struct ky_span_split *split = split_of(source, row);                         \
                                                                                                    \
 		if (split)                                                                         \
-			put(out, split->member);                                                   \
+			ky_query_put(out, split->member);                                          \
 	}
 SPLIT(polls, polls)
 SPLIT(cpu, cpu_ns)
@@ -334,7 +294,7 @@ KY_CALL(span_request)
 
 	(void)source;
 	if (span->request)
-		put_text(out, span->request == KY_REQUEST_OUT ? "out" : "in");
+		ky_query_put_text(out, span->request == KY_REQUEST_OUT ? "out" : "in");
 }
 
 KY_CALL(span_idle)
@@ -343,7 +303,7 @@ KY_CALL(span_idle)
 
 	(void)source;
 	if (span->idle_since_ns && span->idle_since_ns <= span->start_ns)
-		put(out, span->start_ns - span->idle_since_ns);
+		ky_query_put(out, span->start_ns - span->idle_since_ns);
 }
 
 KY_CALL(span_lead)
@@ -352,7 +312,7 @@ KY_CALL(span_lead)
 
 	(void)source;
 	if (span->request)
-		put(out, span->lead_ns);
+		ky_query_put(out, span->lead_ns);
 }
 
 KY_CALL(span_fields)
@@ -370,7 +330,7 @@ KY_CALL(span_fields)
 			     ky_trace_name(source->trace, pair->value));
 	}
 	ky_json_close(source->scratch, "}");
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 KY_CALL(tail_kind)
@@ -378,7 +338,7 @@ KY_CALL(tail_kind)
 	const struct ky_tail_row *tail = row;
 
 	(void)source;
-	put_text(out, ky_tail_kind_key(tail->kind));
+	ky_query_put_text(out, ky_tail_kind_key(tail->kind));
 }
 
 KY_CALL(tail_what)
@@ -386,9 +346,9 @@ KY_CALL(tail_what)
 	const struct ky_tail_row *tail = row;
 
 	if (tail->part)
-		put_text(out, tail->part);
+		ky_query_put_text(out, tail->part);
 	else if (tail->kind == KY_TAIL_FIELD)
-		put_name(out, source->trace, tail->key);
+		ky_query_put_name(out, source->trace, tail->key);
 }
 
 static bool is_function_row(const struct ky_tail_row *tail)
@@ -403,13 +363,13 @@ KY_CALL(tail_value)
 	if (is_function_row(tail))
 		return;
 	if (tail->kind != KY_TAIL_CONCURRENCY) {
-		put_name(out, source->trace, tail->value);
+		ky_query_put_name(out, source->trace, tail->value);
 		return;
 	}
 	ky_buf_clear(source->scratch);
 	ky_text_u64(source->scratch, tail->at_least);
 	ky_text(source->scratch, " and more");
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 /* Of parts and functions that have a time; or of what is no part. */
@@ -421,7 +381,7 @@ KY_CALL(tail_value)
 		(void)source;                                                                      \
 		if ((is_of_parts) ? tail->kind == KY_TAIL_PART || tail->has_ns :                   \
 				    tail->kind != KY_TAIL_PART)                                    \
-			put(out, tail->member);                                                    \
+			ky_query_put(out, tail->member);                                           \
 	}
 TAIL(slow_ns, slow_ns, true)
 TAIL(typical_ns, typical_ns, true)
@@ -434,7 +394,7 @@ KY_CALL(metadata_key)
 {
 	const struct ky_pair *pair = row;
 
-	put_name(out, source->trace, pair->key);
+	ky_query_put_name(out, source->trace, pair->key);
 }
 
 /* ---- metrics ---- */
@@ -444,7 +404,7 @@ KY_CALL(metric_name)
 	const struct ky_metric_row *metric = row;
 
 	(void)source;
-	put_text(out, metric->name);
+	ky_query_put_text(out, metric->name);
 }
 
 KY_CALL(metric_unit)
@@ -452,7 +412,7 @@ KY_CALL(metric_unit)
 	const struct ky_metric_row *metric = row;
 
 	(void)source;
-	put_text(out, metric->unit);
+	ky_query_put_text(out, metric->unit);
 }
 
 KY_CALL(metric_state)
@@ -460,7 +420,7 @@ KY_CALL(metric_state)
 	const struct ky_metric_row *metric = row;
 
 	(void)source;
-	put_text(out, ky_metric_state(metric->state));
+	ky_query_put_text(out, ky_metric_state(metric->state));
 }
 
 KY_CALL(metric_note)
@@ -469,12 +429,12 @@ KY_CALL(metric_note)
 
 	if (!metric->why || !metric->note) {
 		if (metric->why || metric->note)
-			put_text(out, metric->why ? metric->why : metric->note);
+			ky_query_put_text(out, metric->why ? metric->why : metric->note);
 		return;
 	}
 	ky_buf_clear(source->scratch);
 	ky_out_format(source->scratch, "%s; %s", metric->why, metric->note);
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 KY_CALL(metric_runtime)
@@ -482,7 +442,7 @@ KY_CALL(metric_runtime)
 	const struct ky_metric_row *metric = row;
 
 	if (metric->subject < source->trace->runtime_count)
-		put(out, source->trace->runtimes[metric->subject].id);
+		ky_query_put(out, source->trace->runtimes[metric->subject].id);
 }
 
 KY_CALL(metric_runtime_name)
@@ -490,7 +450,8 @@ KY_CALL(metric_runtime_name)
 	const struct ky_metric_row *metric = row;
 
 	if (metric->subject < source->trace->runtime_count)
-		put_name(out, source->trace, source->trace->runtimes[metric->subject].name);
+		ky_query_put_name(out, source->trace,
+				  source->trace->runtimes[metric->subject].name);
 }
 
 /* ---- findings ---- */
@@ -498,7 +459,7 @@ KY_CALL(metric_runtime_name)
 KY_CALL(finding_id)
 {
 	(void)source;
-	put_text(out, ky_finding_name(row));
+	ky_query_put_text(out, ky_finding_name(row));
 }
 
 KY_CALL(finding_severity)
@@ -506,7 +467,7 @@ KY_CALL(finding_severity)
 	const struct ky_finding *finding = row;
 
 	(void)source;
-	put_text(out, ky_severity_name(finding->severity));
+	ky_query_put_text(out, ky_severity_name(finding->severity));
 }
 
 KY_CALL(finding_confidence)
@@ -514,7 +475,7 @@ KY_CALL(finding_confidence)
 	const struct ky_finding *finding = row;
 
 	(void)source;
-	put_text(out, ky_confidence_name(finding->confidence));
+	ky_query_put_text(out, ky_confidence_name(finding->confidence));
 }
 
 static void put_sentence(struct ky_query_value *out, const struct ky_query_source *source,
@@ -522,7 +483,7 @@ static void put_sentence(struct ky_query_value *out, const struct ky_query_sourc
 {
 	ky_buf_clear(source->scratch);
 	(void)ky_buf_append(source->scratch, text->bytes, text->used);
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 KY_CALL(finding_statement)
@@ -545,7 +506,7 @@ KY_CALL(finding_kind)
 	const struct ky_finding *finding = row;
 
 	(void)source;
-	put_text(out, finding->culprit.kind);
+	ky_query_put_text(out, finding->culprit.kind);
 }
 
 KY_CALL(finding_function)
@@ -554,7 +515,7 @@ KY_CALL(finding_function)
 
 	(void)source;
 	if (finding->culprit.code)
-		put_text(out, finding->culprit.code->name);
+		ky_query_put_text(out, finding->culprit.code->name);
 }
 
 KY_CALL(finding_resource)
@@ -563,7 +524,7 @@ KY_CALL(finding_resource)
 
 	(void)source;
 	if (finding->culprit.resource)
-		put_text(out, finding->culprit.resource);
+		ky_query_put_text(out, finding->culprit.resource);
 }
 
 KY_CALL(stuck_state)
@@ -575,7 +536,7 @@ KY_CALL(stuck_state)
 		return;
 	ky_buf_clear(source->scratch);
 	(void)ky_buf_append(source->scratch, text, 1);
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 /* ---- samples ---- */
@@ -586,8 +547,8 @@ KY_CALL(off_reason)
 	const struct ky_stack_row *sample = row;
 
 	(void)source;
-	put_text(out,
-		 texts[sample->reason < sizeof(texts) / sizeof(texts[0]) ? sample->reason : 0]);
+	ky_query_put_text(
+		out, texts[sample->reason < sizeof(texts) / sizeof(texts[0]) ? sample->reason : 0]);
 }
 
 KY_CALL(off_syscall)
@@ -599,12 +560,12 @@ KY_CALL(off_syscall)
 		return;
 	name = ky_trace_call_name(source->trace, sample->syscall);
 	if (name) {
-		put_text(out, name);
+		ky_query_put_text(out, name);
 		return;
 	}
 	ky_buf_clear(source->scratch);
 	ky_out_format(source->scratch, "%u", sample->syscall);
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 /* What is certainly not a wait for a CPU. */
@@ -614,16 +575,16 @@ KY_CALL(off_blocked)
 
 	(void)source;
 	if (sample->runnable_max_ns < sample->value)
-		put(out, sample->value - sample->runnable_max_ns);
+		ky_query_put(out, sample->value - sample->runnable_max_ns);
 	else
-		put(out, 0);
+		ky_query_put(out, 0);
 }
 
 KY_CALL(thread_name)
 {
 	const struct ky_stack_row *sample = row;
 
-	put_name(out, source->trace, ky_trace_thread_name(source->trace, sample->tid));
+	ky_query_put_name(out, source->trace, ky_trace_thread_name(source->trace, sample->tid));
 }
 
 static uint64_t weighted(const struct ky_stack_row *sample)
@@ -639,13 +600,13 @@ KY_CALL(cpu_weighted)
 
 	(void)source;
 	if (sample->value)
-		put(out, weighted(sample));
+		ky_query_put(out, weighted(sample));
 }
 
 KY_CALL(heap_estimated)
 {
 	(void)source;
-	put(out, weighted(row));
+	ky_query_put(out, weighted(row));
 }
 
 KY_CALL(heap_freed)
@@ -654,13 +615,13 @@ KY_CALL(heap_freed)
 
 	(void)source;
 	if (sample->flags & KY_ROW_FREED)
-		put(out, sample->end_ns);
+		ky_query_put(out, sample->end_ns);
 }
 
 KY_CALL(idle_is_counted)
 {
 	(void)source;
-	put(out, ky_place_has_time(row));
+	ky_query_put(out, ky_place_has_time(row));
 }
 
 static void put_line(const struct ky_query_source *source, const struct ky_code_line *line,
@@ -669,7 +630,7 @@ static void put_line(const struct ky_query_source *source, const struct ky_code_
 	if (!line)
 		return;
 	if (!line->file[0]) {
-		put_text(out, line->name);
+		ky_query_put_text(out, line->name);
 		return;
 	}
 	ky_buf_clear(source->scratch);
@@ -677,7 +638,7 @@ static void put_line(const struct ky_query_source *source, const struct ky_code_
 	if (line->line)
 		ky_out_format(source->scratch, ":%u", line->line);
 	ky_out_text(source->scratch, ")");
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 KY_CALL(wake_cause)
@@ -686,7 +647,7 @@ KY_CALL(wake_cause)
 					KY_WAKE_UNKNOWN;
 
 	if (kind != KY_WAKE_UNKNOWN)
-		put_text(out, ky_wake_kind_key(kind));
+		ky_query_put_text(out, ky_wake_kind_key(kind));
 }
 
 KY_CALL(wake_function)
@@ -725,7 +686,7 @@ KY_CALL(stack)
 		ky_out_text(source->scratch, source->scratch->used ? " < " : "");
 		ky_out_text(source->scratch, line->name);
 	}
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 /* ---- events ---- */
@@ -735,7 +696,7 @@ KY_CALL(event_type)
 	const struct ky_event_type *type = row;
 
 	(void)source;
-	put_text(out, type->name);
+	ky_query_put_text(out, type->name);
 }
 
 KY_CALL(event_time)
@@ -744,7 +705,7 @@ KY_CALL(event_time)
 
 	(void)source;
 	if (line->event->has_timestamp && line->event->timestamp_ns)
-		put(out, line->event->timestamp_ns);
+		ky_query_put(out, line->event->timestamp_ns);
 }
 
 KY_CALL(event_name)
@@ -754,7 +715,7 @@ KY_CALL(event_name)
 
 	ky_buf_clear(source->scratch);
 	(void)ky_buf_append(source->scratch, name->bytes, name->count);
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }
 
 KY_CALL(event_fields)
@@ -763,5 +724,5 @@ KY_CALL(event_fields)
 
 	ky_buf_clear(source->scratch);
 	ky_event_fields_json(source->scratch, line->stream, line->event, NULL);
-	put_scratch(source, out);
+	ky_query_put_scratch(source, out);
 }

@@ -3,27 +3,10 @@
 #include <query/query_calls.h>
 
 #include <base/out_text.h>
+#include <query/query_put.h>
 #include <read/custom.h>
 #include <read/labels.h>
 #include <read/left_out.h>
-
-static void put(struct ky_query_value *out, uint64_t number)
-{
-	out->type = KY_VALUE_NUMBER;
-	out->number = (int64_t)(number > INT64_MAX ? INT64_MAX : number);
-}
-
-static void put_text(struct ky_query_value *out, const char *text)
-{
-	out->type = KY_VALUE_TEXT;
-	out->text = text;
-}
-
-static void put_name(struct ky_query_value *out, const struct ky_trace *trace, uint32_t name)
-{
-	if (name != KY_NONE)
-		put_text(out, ky_trace_name(trace, name));
-}
 
 /* ---- events of the program ---- */
 
@@ -41,11 +24,7 @@ KY_CALL(custom_fields)
 			      field->is_optional ? "?" : "", field->unit == KY_NONE ? "" : " in ",
 			      ky_trace_name(trace, field->unit));
 	}
-	(void)ky_buf_append(source->scratch, "", 1);
-	if (source->scratch->failed)
-		return;
-	put_text(out, (const char *)source->scratch->bytes);
-	out->is_passing = true;
+	ky_query_put_scratch(source, out);
 }
 
 static const struct ky_custom_row *row_at(const struct ky_query_source *source,
@@ -71,27 +50,27 @@ KY_CALL(custom_time)
 	uint64_t ns = row_at(source, row)->time_ns;
 
 	if (ns)
-		put(out, ns);
+		ky_query_put(out, ns);
 }
 
 KY_CALL(custom_event)
 {
-	put_name(out, source->trace, type_at(source, row)->name);
+	ky_query_put_name(out, source->trace, type_at(source, row)->name);
 }
 
 KY_CALL(custom_field)
 {
-	put_name(out, source->trace, field_at(source, row)->name);
+	ky_query_put_name(out, source->trace, field_at(source, row)->name);
 }
 
 KY_CALL(custom_type)
 {
-	put_text(out, ky_custom_type_name(field_at(source, row)->type));
+	ky_query_put_text(out, ky_custom_type_name(field_at(source, row)->type));
 }
 
 KY_CALL(custom_unit)
 {
-	put_name(out, source->trace, field_at(source, row)->unit);
+	ky_query_put_name(out, source->trace, field_at(source, row)->unit);
 }
 
 KY_CALL(custom_value)
@@ -103,7 +82,7 @@ KY_CALL(custom_value)
 	switch (value.kind) {
 	case KY_CUSTOM_NUMBER:
 	case KY_CUSTOM_FLAG:
-		put(out, value.as.number);
+		ky_query_put(out, value.as.number);
 		break;
 	case KY_CUSTOM_SIGNED:
 		out->type = KY_VALUE_NUMBER;
@@ -114,7 +93,7 @@ KY_CALL(custom_value)
 		out->real = value.as.f64;
 		break;
 	case KY_CUSTOM_TEXT:
-		put_name(out, source->trace, value.text);
+		ky_query_put_name(out, source->trace, value.text);
 		break;
 	default:
 		break;
@@ -126,7 +105,8 @@ KY_CALL(annotation_thread)
 	const struct ky_trace_annotation *annotation = row;
 
 	if (annotation->tid)
-		put_name(out, source->trace, ky_trace_thread_name(source->trace, annotation->tid));
+		ky_query_put_name(out, source->trace,
+				  ky_trace_thread_name(source->trace, annotation->tid));
 }
 
 /* ---- queues ---- */
@@ -136,7 +116,7 @@ KY_CALL(queue_kind)
 	const struct ky_queue_fill *use = row;
 
 	(void)source;
-	put_text(out, use->is_worker ? "worker" : "runtime");
+	ky_query_put_text(out, use->is_worker ? "worker" : "runtime");
 }
 
 KY_CALL(queue_worker)
@@ -145,7 +125,7 @@ KY_CALL(queue_worker)
 
 	(void)source;
 	if (use->is_worker)
-		put(out, use->worker_id);
+		ky_query_put(out, use->worker_id);
 }
 
 static const struct ky_trace_queue *queue_at(const struct ky_query_source *source,
@@ -165,17 +145,17 @@ static struct ky_queue_sample sample_at(const struct ky_query_source *source,
 
 KY_CALL(sample_time)
 {
-	put(out, sample_at(source, row).time_ns);
+	ky_query_put(out, sample_at(source, row).time_ns);
 }
 
 KY_CALL(sample_kind)
 {
-	put_text(out, queue_at(source, row)->depths ? "worker" : "runtime");
+	ky_query_put_text(out, queue_at(source, row)->depths ? "worker" : "runtime");
 }
 
 KY_CALL(sample_runtime)
 {
-	put_name(out, source->trace, queue_at(source, row)->runtime);
+	ky_query_put_name(out, source->trace, queue_at(source, row)->runtime);
 }
 
 KY_CALL(sample_worker)
@@ -183,12 +163,12 @@ KY_CALL(sample_worker)
 	const struct ky_trace_queue *queue = queue_at(source, row);
 
 	if (queue->depths)
-		put(out, queue->worker_id);
+		ky_query_put(out, queue->worker_id);
 }
 
 KY_CALL(sample_depth)
 {
-	put(out, sample_at(source, row).depth);
+	ky_query_put(out, sample_at(source, row).depth);
 }
 
 KY_CALL(sample_alive)
@@ -196,7 +176,7 @@ KY_CALL(sample_alive)
 	uint32_t alive = sample_at(source, row).alive_tasks;
 
 	if (alive != UINT32_MAX)
-		put(out, alive);
+		ky_query_put(out, alive);
 }
 
 /* ---- what is left out ---- */
@@ -206,7 +186,7 @@ KY_CALL(left_key)
 	const struct ky_left_out *left = row;
 
 	(void)source;
-	put_text(out, ky_left_out_key(left->kind));
+	ky_query_put_text(out, ky_left_out_key(left->kind));
 }
 
 KY_CALL(left_effect)
@@ -214,5 +194,5 @@ KY_CALL(left_effect)
 	const struct ky_left_out *left = row;
 
 	(void)source;
-	put_text(out, ky_left_out_effect(left->kind));
+	ky_query_put_text(out, ky_left_out_effect(left->kind));
 }

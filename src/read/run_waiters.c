@@ -5,39 +5,19 @@
 
 #include <base/alloc.h>
 #include <errno.h>
-#include <read/sort.h>
-
-static bool is_before(const void *a, const void *b, const void *ctx)
-{
-	const struct ky_trace *trace = ctx;
-	const struct ky_blocking_run *one = &trace->blocking_runs[*(const uint32_t *)a];
-	const struct ky_blocking_run *other = &trace->blocking_runs[*(const uint32_t *)b];
-
-	return one->tid != other->tid ? one->tid < other->tid : one->start_ns < other->start_ns;
-}
+#include <read/thread_runs.h>
 
 /* The run of this thread at that moment; NULL: none. order: of the runs, by thread and start. */
 static struct ky_blocking_run *run_at(struct ky_trace *trace, const uint32_t *order, uint32_t tid,
 				      uint64_t ns)
 {
-	uint32_t low = 0, high = trace->blocking_count;
+	uint32_t index = ky_thread_runs_at(trace, order, trace->blocking_count, tid, ns);
 	struct ky_blocking_run *run;
 
-	while (low < high) { /* the first run after it, or of a later thread */
-		uint32_t middle = low + (high - low) / 2;
-
-		run = &trace->blocking_runs[order[middle]];
-		if (run->tid < tid || (run->tid == tid && run->start_ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	if (index == KY_NONE)
 		return NULL;
-	run = &trace->blocking_runs[order[low - 1]];
-	if (run->tid != tid || run->is_end_unproven || ns > run->start_ns + run->duration_ns)
-		return NULL;
-	return run;
+	run = &trace->blocking_runs[index];
+	return run->is_end_unproven || ns > run->start_ns + run->duration_ns ? NULL : run;
 }
 
 static void note_wakes(struct ky_trace *trace, const uint32_t *order, uint32_t worker)
@@ -73,7 +53,7 @@ int ky_run_waiters_finish(struct ky_trace *trace)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < trace->blocking_count; i++)
 		order[i] = i;
-	ky_sort(order, trace->blocking_count, sizeof(*order), is_before, trace);
+	ky_thread_runs_sort(trace, order, trace->blocking_count);
 	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
 		note_wakes(trace, order, worker);
 	ky_free(order);

@@ -627,3 +627,18 @@ int ky_samples_finish(struct ky_trace *trace)
 		      trace->blocking_count * sizeof(struct sample_span) + 1);
 	return result;
 }
+
+uint32_t ky_samples_from(const struct ky_samples *samples, uint64_t time_ns)
+{
+	uint32_t low = 0, high = samples->row_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (samples->rows[middle].time_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

@@ -171,4 +171,7 @@ struct ky_samples {
 	uint64_t frees_unmatched;        /* FreeEvents of allocations that are not here */
 };
 
+/* The first row at that moment or after it; row_count: none. */
+uint32_t ky_samples_from(const struct ky_samples *samples, uint64_t time_ns);
+
 #endif

@@ -7,6 +7,7 @@
 #include <analyze/report.h>
 #include <base/alloc.h>
 #include <base/out_text.h>
+#include <base/text.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -51,19 +52,6 @@ static void hex_bytes(struct ky_buf *out, const struct ky_slice *bytes)
 		(void)ky_buf_append(out, pair, sizeof(pair));
 	}
 	ky_out_text(out, "\"");
-}
-
-/* Most of what is printed: the general formatter would take most of the time. */
-static void number(struct ky_buf *out, uint64_t value)
-{
-	char text[20];
-	size_t at = sizeof(text);
-
-	do {
-		text[--at] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
-	(void)ky_buf_append(out, text + at, sizeof(text) - at);
 }
 
 static void stack_value(struct ky_buf *out, const struct ky_value *value, enum style style)
@@ -186,7 +174,7 @@ static void scalar(struct ky_buf *out, struct ky_event_stream *stream, const str
 		string_map(out, stream, value, style);
 		break;
 	default:
-		number(out, value->as.number);
+		ky_text_u64(out, value->as.number);
 	}
 }
 
@@ -336,7 +324,7 @@ void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const str
 
 	ky_out_text(out, "{\"timestamp_ns\":");
 	if (event->has_timestamp)
-		number(out, event->timestamp_ns);
+		ky_text_u64(out, event->timestamp_ns);
 	else
 		ky_out_text(out, "null");
 	if (clock->is_wall)
@@ -478,7 +466,7 @@ static void csv_value(struct ky_buf *out, struct ky_event_stream *stream,
 		return;
 	}
 	if (value->type == KY_TYPE_VARINT) { /* nearly every cell */
-		number(out, value->as.number);
+		ky_text_u64(out, value->as.number);
 		return;
 	}
 	ky_buf_init(&cell, 0);
@@ -506,11 +494,11 @@ void ky_event_csv(struct ky_buf *out, const struct ky_csv_columns *columns, uint
 	for (uint16_t i = 0; i < event->schema->field_count; i++)
 		columns->row[places[i]] = &event->values[i];
 	if (event->has_timestamp)
-		number(out, event->timestamp_ns);
+		ky_text_u64(out, event->timestamp_ns);
 	if (columns->wall)
 		ky_out_text(out, ",");
 	if (columns->wall && has_time(event))
-		number(out, wall_ns(columns->wall, event));
+		ky_text_u64(out, wall_ns(columns->wall, event));
 	ky_out_text(out, ",");
 	ky_csv_cell(out, (const char *)event->schema->name.bytes, event->schema->name.count);
 	for (uint32_t i = 0; i < columns->count; i++) {

@@ -21,6 +21,15 @@ uint32_t ky_share_ppm(uint64_t part, uint64_t whole)
 	return (uint32_t)(part * 1000000 / whole);
 }
 
+uint64_t ky_kind_long_ns(const struct ky_kind_facts *kind)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t part = 0; part < KY_OWN_PARTS; part++)
+		ns += kind->sums[part];
+	return ns;
+}
+
 bool ky_facts_is_lossy(const struct ky_facts *facts, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct ky_trace *trace = facts->trace;

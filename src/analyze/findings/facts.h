@@ -58,6 +58,8 @@ void ky_facts_release(struct ky_facts *facts);
 
 /* NULL: no task of this name was polled in the range. */
 struct ky_kind_facts *ky_facts_kind(const struct ky_facts *facts, uint32_t name);
+/* Length of its long polls, all parts together. */
+uint64_t ky_kind_long_ns(const struct ky_kind_facts *kind);
 
 /* Are records missing in [from, to)? */
 bool ky_facts_is_lossy(const struct ky_facts *facts, uint64_t from_ns, uint64_t to_ns);

@@ -7,18 +7,6 @@
 #define KEY_DIGITS 16u
 #define SCORE_DIGITS 6u /* parts per million */
 
-static void decimal_text(struct ky_buf *out, const char *key, uint64_t ns)
-{
-	char digits[24];
-	size_t at = sizeof(digits);
-
-	digits[--at] = '\0';
-	do
-		digits[--at] = (char)('0' + ns % 10);
-	while (ns /= 10);
-	ky_json_text(out, key, digits + at);
-}
-
 static void hex_text(struct ky_buf *out, const char *key, uint64_t number)
 {
 	char digits[KEY_DIGITS + 1] = "";
@@ -158,8 +146,8 @@ void ky_findings_report_json(struct ky_buf *out, const struct ky_findings *findi
 	ky_process_json(out, trace);
 	ky_json_open(out, "trace", "{");
 	text_or_null(out, "id", id);
-	decimal_text(out, "start_mono_ns", trace->run_first_ns);
-	decimal_text(out, "start_unix_ns", ky_trace_unix_ns(trace, trace->run_first_ns));
+	ky_json_number_text(out, "start_mono_ns", trace->run_first_ns);
+	ky_json_number_text(out, "start_unix_ns", ky_trace_unix_ns(trace, trace->run_first_ns));
 	ky_json_number(out, "duration_ns", trace->run_last_ns - trace->run_first_ns);
 	ky_json_close(out, "}");
 	ky_json_open(out, "findings", "[");

@@ -8,15 +8,6 @@
 #include <base/earlier.h>
 #include <base/text.h>
 
-static uint64_t long_ns(const struct ky_kind_facts *kind)
-{
-	uint64_t ns = 0;
-
-	for (uint32_t part = 0; part < KY_OWN_PARTS; part++)
-		ns += kind->sums[part];
-	return ns;
-}
-
 /* For half of their time such polls kept a task in the slot, and that is half of what waited for
  * them: else it is by chance that they woke one, as a blocked poll may, and their length is all. */
 static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
@@ -25,7 +16,7 @@ static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
 
 	*confidence = one->is_guessed ? KY_CONFIDENCE_LIKELY : KY_CONFIDENCE_PROVEN;
 	return ky_share_ppm(kind->lifo_idle_ns, kind->behind_ns) >= KY_FIND_HALF_PPM &&
-	       ky_share_ppm(kind->lifo_idle_ns, long_ns(kind)) >= KY_FIND_HALF_PPM &&
+	       ky_share_ppm(kind->lifo_idle_ns, ky_kind_long_ns(kind)) >= KY_FIND_HALF_PPM &&
 	       ky_share_ppm(kind->lifo_idle_ns, one->facts->ready_ns) >= KY_FIND_SHARE_PPM_MIN;
 }
 

@@ -148,22 +148,14 @@ static void find_in(struct ky_findings *findings, struct ky_kind_facts *kind, bo
 	ky_poll_case_release(&one);
 }
 
-static uint64_t long_ns(const struct ky_kind_facts *kind)
-{
-	uint64_t ns = 0;
-
-	for (uint32_t part = 0; part < KY_OWN_PARTS; part++)
-		ns += kind->sums[part];
-	return ns;
-}
-
 void ky_find_long_polls(struct ky_findings *findings)
 {
 	for (uint32_t i = 0; i < findings->facts.kind_count; i++) {
 		struct ky_kind_facts *kind = &findings->facts.kinds[i];
 
 		if (kind->is_runtimes || !kind->long_count ||
-		    (ky_share_ppm(long_ns(kind), findings->facts.poll_ns) < KY_FIND_EXAMINED_PPM &&
+		    (ky_share_ppm(ky_kind_long_ns(kind), findings->facts.poll_ns) <
+			     KY_FIND_EXAMINED_PPM &&
 		     ky_share_ppm(kind->behind_ns, findings->facts.ready_ns) <
 			     KY_FIND_EXAMINED_PPM))
 			continue;

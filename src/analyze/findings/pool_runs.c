@@ -5,18 +5,9 @@
 #include <base/alloc.h>
 #include <errno.h>
 #include <read/ascending.h>
-#include <read/sort.h>
+#include <read/thread_runs.h>
 
 #define NEAR_NS UINT64_C(1000000) /* between the wake and the record of the run's end */
-
-static bool is_run_before(const void *a, const void *b, const void *ctx)
-{
-	const struct ky_trace *trace = ctx;
-	const struct ky_blocking_run *one = &trace->blocking_runs[*(const uint32_t *)a];
-	const struct ky_blocking_run *other = &trace->blocking_runs[*(const uint32_t *)b];
-
-	return one->tid != other->tid ? one->tid < other->tid : one->start_ns < other->start_ns;
-}
 
 static uint32_t under_way(const struct ky_pool_runs *runs, uint64_t ns)
 {
@@ -45,7 +36,7 @@ int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace)
 		out->starts[out->count] = run->start_ns;
 		out->ends[out->count++] = run->start_ns + run->duration_ns;
 	}
-	ky_sort(out->by_thread, out->count, sizeof(*out->by_thread), is_run_before, trace);
+	ky_thread_runs_sort(trace, out->by_thread, out->count);
 	ky_ascending_sort(out->starts, out->count);
 	ky_ascending_sort(out->ends, out->count);
 	for (uint32_t i = 0; i < out->count; i++)
@@ -65,22 +56,13 @@ void ky_pool_runs_release(struct ky_pool_runs *runs)
 const struct ky_blocking_run *ky_pool_runs_at(const struct ky_pool_runs *runs, uint32_t tid,
 					      uint64_t ns)
 {
+	uint32_t index = ky_thread_runs_at(runs->trace, runs->by_thread, runs->count, tid, ns);
 	const struct ky_blocking_run *run;
-	uint32_t low = 0, high = runs->count;
 
-	while (low < high) { /* the first run after this moment, or of a later thread */
-		uint32_t middle = low + (high - low) / 2;
-
-		run = &runs->trace->blocking_runs[runs->by_thread[middle]];
-		if (run->tid < tid || (run->tid == tid && run->start_ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	if (index == KY_NONE)
 		return NULL;
-	run = &runs->trace->blocking_runs[runs->by_thread[low - 1]];
-	if (run->tid != tid || run->start_ns + run->duration_ns < ns ||
+	run = &runs->trace->blocking_runs[index];
+	if (run->start_ns + run->duration_ns < ns ||
 	    run->start_ns + run->duration_ns > ns + NEAR_NS)
 		return NULL;
 	return run;

@@ -195,16 +195,20 @@ int32_t kymo_facts(uint32_t lane, uint32_t layer, uint32_t row)
 	return page.result.failed;
 }
 
+static uint64_t absolute(double time_ns)
+{
+	int64_t time = (int64_t)page.trace->run_first_ns + (int64_t)time_ns;
+
+	return time < 0 ? 0 : (uint64_t)time;
+}
+
 int32_t kymo_find_poll(double task, double time_ns)
 {
 	uint64_t id = task < 0 ? UINT64_MAX : (uint64_t)task, row;
 	uint32_t worker;
 
 	clear();
-	if (!page.trace ||
-	    !ky_facts_find_poll(page.trace, id,
-				(uint64_t)((int64_t)page.trace->run_first_ns + (int64_t)time_ns),
-				&worker, &row))
+	if (!page.trace || !ky_facts_find_poll(page.trace, id, absolute(time_ns), &worker, &row))
 		return KYMO_E_CLOSED;
 	ky_poll_facts_json(&page.result, page.trace, worker, row, stacks());
 	return page.result.failed;
@@ -232,13 +236,6 @@ int32_t kymo_why(uint32_t lane, uint32_t row)
 	ky_why_json(&page.result, page.trace, why, NULL, NULL);
 	ky_why_free(why);
 	return page.result.failed;
-}
-
-static uint64_t absolute(double time_ns)
-{
-	int64_t time = (int64_t)page.trace->run_first_ns + (int64_t)time_ns;
-
-	return time < 0 ? 0 : (uint64_t)time;
 }
 
 int32_t kymo_task(uint32_t task, double from_ns, double to_ns, uint32_t limit)

@@ -2,7 +2,7 @@
 // The state of the page and all that changes it. Panels read it and call its verbs; the canvas is
 // drawn from it once a frame.
 import { Engine } from "../engine/client";
-import { ranksOf, worstOf, type Selection } from "../model/choice";
+import { ranksOf, selectionOf, worstOf, type Selection } from "../model/choice";
 import { Layer, NONE, type Counts, type Strip, type ViewAnswer } from "../engine/protocol";
 import { key, type Hit, type Mark, type Scene } from "../draw/timeline";
 import { layRows, wantedOf, type Row } from "../layout/rows";
@@ -416,14 +416,7 @@ export class Store {
 
   async select(hit: Pick<Hit, "kind" | "lane" | "layer" | "row">): Promise<void> {
     if (!this.engine || !this.trace) return;
-    const selection: Selection = {
-      ...hit,
-      poll: null,
-      span: null,
-      run: null,
-      why: null,
-      isWhyAsked: false,
-    };
+    const selection = selectionOf(hit);
     this.selection = selection;
     this.isLifeShown = false;
     const facts = await this.engine.ask<unknown>({
@@ -479,17 +472,12 @@ export class Store {
   async selectPollAt(task: number, time: number): Promise<PollFacts | null> {
     const poll = await this.engine?.ask<PollFacts>({ op: "find", task, time });
     if (!poll) return null;
-    const selection: Selection = {
+    const selection = selectionOf({
       kind: "poll",
       lane: poll.lane,
       layer: Layer.main,
       row: poll.row,
-      poll: null,
-      span: null,
-      run: null,
-      why: null,
-      isWhyAsked: false,
-    };
+    });
     this.selection = selection;
     void this.take(selection, poll);
     return poll;

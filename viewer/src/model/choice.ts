@@ -17,6 +17,11 @@ export interface Selection {
   isWhyAsked: boolean;
 }
 
+/** What is selected, before anything is known of it. */
+export function selectionOf(of: Pick<Selection, "kind" | "lane" | "layer" | "row">): Selection {
+  return { ...of, poll: null, span: null, run: null, why: null, isWhyAsked: false };
+}
+
 /** The longest poll that any pixel of the workers shows. */
 export function worstOf(rows: readonly Row[], strips: ReadonlyMap<string, Strip>): Hit | null {
   let best: Hit | null = null;
