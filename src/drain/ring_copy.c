@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
+#include <base/testpoint.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <sched.h>
@@ -163,6 +164,7 @@ static bool copy_slot(struct copier *copier, uint32_t slot, uint64_t claim)
 	uint32_t offset;
 	bool is_busy = false;
 
+	KY_TESTPOINT("ring_copy.slot");
 	/* A cursor that cannot be is for the drain to see: it says corrupt. */
 	if (ky_ring_view_published(&copier->from, slot, &is_busy, &offset) != 0)
 		offset = KY_SLOT_HEADER_BYTES;

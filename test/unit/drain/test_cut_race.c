@@ -96,11 +96,76 @@ static void cut__held_up_for_a_round_of_the_ring_reports_what_it_missed(void **s
 	}
 }
 
+/* A thread closes its sub-buffer and sleeps; while the cut copies what lies before that sub-buffer,
+ * another thread writes round the ring and over it. */
+#define SLEEPER 1000u
+#define TEST_SLOT_RECORDS_MAX (KY_SLOT_BYTES / 8)
+
+static struct test_writer overtaking;
+static struct test_ring *overtaken; /* NULL: nothing is to happen */
+static uint64_t overtaking_ns;
+static uint32_t copied_before;
+
+void ky_testpoint(const char *name);
+void ky_testpoint(const char *name)
+{
+	if (!overtaken || strcmp(name, "ring_copy.slot") != 0 || copied_before-- > 0)
+		return;
+	overtaking_ns = cut_polls(&overtaking, overtaken, overtaking_ns, 40000);
+	overtaken = NULL;
+}
+
+static int clock_after_it(void *ctx, struct ky_clock_anchor *out)
+{
+	struct test_ring *ring = ctx;
+
+	ring->now_ns = overtaking_ns + MS;
+	return test_ring_anchor(ring, out);
+}
+
+static void cut__overtaken_while_it_copies_counts_what_a_sleeping_thread_wrote_last(void **state)
+{
+	static struct cut_case c;
+	static struct test_writer sleeper;
+	uint64_t slept_after = 0, last = 0;
+
+	(void)state;
+	overtaking_ns = T0;
+	cut_open(&c, 64);
+	test_writer_open(&sleeper, &c.ring, 501, T0);
+	test_writer_open(&overtaking, &c.ring, 502, T0);
+	while (overtaking.slot < 50) {
+		c.ring.now_ns = overtaking_ns;
+		test_poll(&sleeper, overtaking_ns, SLEEPER + ++slept_after, 0);
+		test_poll_end(&sleeper, overtaking_ns + 5000, 0);
+		overtaking_ns = cut_polls(&overtaking, &c.ring, overtaking_ns + 10000, 1);
+	}
+	test_writer_exit(&sleeper, overtaking_ns, false);
+	overtaken = &c.ring;
+	copied_before = 20;
+	c.options.anchor = clock_after_it;
+	assert_int_equal(ky_cut(&c.options, &c.report), 0);
+	test_sink_decode(&c.sink);
+	for (size_t i = 0; i < COUNT(&c, POLL_START); i++) {
+		uint64_t task = EVENT(&c, POLL_START, i)->number[KY_F_POLL_START_task_id];
+
+		if (task > SLEEPER)
+			last = task - SLEEPER;
+	}
+	assert_in_range(last, 1, slept_after - 1);
+	/* Nothing of it comes after the gap, so only the count of sub-buffers covers it. */
+	assert_true((slept_after - last) * 2 <= c.report.slots_overwritten * TEST_SLOT_RECORDS_MAX);
+	assert_true(c.report.records_lost > 0);
+	cut_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cut__everything_up_to_the_clock_reading_and_nothing_after_it),
 		cmocka_unit_test(cut__held_up_for_a_round_of_the_ring_reports_what_it_missed),
+		cmocka_unit_test(
+			cut__overtaken_while_it_copies_counts_what_a_sleeping_thread_wrote_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
