@@ -115,6 +115,8 @@ static const struct ky_query_column tasks[] = {
 	ROW("poll_max_ns", NS, U64, ky_task, poll_max_ns, 0, "Its longest poll"),
 	ROW("delay_ns", NS, U64, ky_task, delay_ns, 0, "Sum of its delays from wake to poll"),
 	ROW("wakes", COUNT, U64, ky_task, wake_count, 0, "Wakes of it"),
+	ROW("redundant_wakes", COUNT, U64, ky_task, redundant_count, 0,
+	    "Of these: it was ready already, so they changed nothing"),
 	ROW("long_wait_ns", NS, U64, ky_task, long_wait_ns, 0,
 	    "Sum of its waits of 10 ms and more between polls"),
 	ROW("is_spawn_seen", FLAG, MASK, ky_task, flags, KY_TASK_SPAWN_SEEN,

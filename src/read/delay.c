@@ -22,9 +22,12 @@ struct task_state {
 	uint64_t delay_ns;
 	uint32_t poll_count, wake_count;
 	uint32_t name;
-	uint16_t is_spawn_seen;
-	uint16_t is_end_known; /* of its last poll */
+	uint32_t is_spawn_seen : 1;
+	uint32_t is_end_known : 1; /* of its last poll */
+	uint32_t redundant_count : 30;
 };
+
+#define REDUNDANT_MAX ((1u << 30) - 1)
 
 _Static_assert(sizeof(struct task_state) == 64, "one cache line");
 
@@ -160,6 +163,8 @@ static void on_wake(struct delay_pass *pass, const struct delay_feed *feed)
 		state->first_ns = time_ns;
 	if (state->ready_ns != IDLE) {
 		pass->trace->wakes_redundant++;
+		if (state->redundant_count < REDUNDANT_MAX)
+			state->redundant_count++;
 	} else if (time_ns < state->busy_to_ns) {
 		pass->trace->wakes_in_own_poll++;
 		state->ready_ns = state->busy_to_ns;
@@ -393,6 +398,7 @@ static void store_states(const struct delay_pass *pass)
 		task->name = state->name;
 		task->poll_count = state->poll_count;
 		task->wake_count = state->wake_count;
+		task->redundant_count = state->redundant_count;
 		task->busy_ns = state->busy_ns;
 		task->poll_max_ns = state->poll_max_ns;
 		task->delay_ns = state->delay_ns;

@@ -172,7 +172,8 @@ struct ky_task {
 	uint64_t poll_max_ns;
 	uint64_t delay_ns; /* total of its measured delays */
 	uint64_t wake_count;
-	uint64_t long_wait_ns; /* total of its waits of KY_LONG_WAIT_NS and more between polls */
+	uint64_t redundant_count; /* of these: it was ready already */
+	uint64_t long_wait_ns;    /* total of its waits of KY_LONG_WAIT_NS and more between polls */
 };
 enum ky_task_flags {
 	KY_TASK_SPAWN_SEEN = 1u << 0,

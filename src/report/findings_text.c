@@ -79,10 +79,11 @@ static void put_finding(struct ky_buf *out, const struct ky_findings *findings, 
 {
 	const struct ky_finding *one = &findings->list[at];
 	char title[128], share[KY_OUT_CELL_BYTES];
+	uint32_t number = one->severity == KY_SEVERITY_INFO ? 1 : at + 1;
 	struct ky_buf line;
 
 	ky_buf_init(&line, 0);
-	ky_out_format(&line, "%u. %s (%s, %s, %s)", at + 1, ky_finding_name(one),
+	ky_out_format(&line, "%u. %s (%s, %s, %s)", number, ky_finding_name(one),
 		      ky_severity_name(one->severity), ky_confidence_name(one->confidence),
 		      ky_out_permille(share, (one->score_ppm + 500) / 1000));
 	if (line.used < sizeof(title)) {
@@ -107,8 +108,18 @@ static bool is_late(const struct ky_facts *facts)
 	       ky_share_ppm(facts->why->slow_all_ns, facts->ready_ns) >= KY_FIND_SHARE_PPM_MIN;
 }
 
+/* Of the causes below a warning the first, if it explains a share that counts; KY_NONE: none. */
+static uint32_t nearest_of(const struct ky_findings *findings)
+{
+	for (uint32_t i = findings->alarm_count; i < findings->count; i++)
+		if (!ky_finding_is_of_recording(&findings->list[i]) &&
+		    findings->list[i].score_ppm >= KY_FIND_SHARE_PPM_MIN)
+			return i;
+	return KY_NONE;
+}
+
 /* What says that it is: no share of it can be a finding. */
-static void put_healthy(struct ky_buf *out, const struct ky_findings *findings)
+static void put_healthy(struct ky_buf *out, const struct ky_findings *findings, uint32_t nearest)
 {
 	const struct ky_report *report = findings->facts.report;
 	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES], c[KY_OUT_CELL_BYTES];
@@ -121,9 +132,12 @@ static void put_healthy(struct ky_buf *out, const struct ky_findings *findings)
 	if (is_late(&findings->facts))
 		ky_out_format(out,
 			      "No cause found: %s tasks that were ready waited over 1 ms, up to "
-			      "%s, and no finding explains it. `kymo why` splits each wait.\n",
+			      "%s, and no finding %s. `kymo why` splits each wait.\n",
 			      ky_out_count(a, findings->facts.slow_delays),
-			      ky_out_duration(b, findings->facts.why->worst[0].delay_ns));
+			      ky_out_duration(b, findings->facts.why->worst[0].delay_ns),
+			      nearest == KY_NONE ? "explains it" :
+						   "above info explains it; the nearest one is "
+						   "below");
 	else
 		ky_out_text(out, "Healthy: no cause explains more than a trifle of the time that "
 				 "tasks were late, busy or waiting.\n");
@@ -149,12 +163,13 @@ static void put_healthy(struct ky_buf *out, const struct ky_findings *findings)
 }
 
 /* Causes that are no findings: not hidden, not shown. */
-static void put_rest(struct ky_buf *out, const struct ky_findings *findings, uint32_t shown)
+static void put_rest(struct ky_buf *out, const struct ky_findings *findings, uint32_t shown,
+		     uint32_t nearest)
 {
 	uint32_t more = findings->alarm_count - shown, small = 0;
 
 	for (uint32_t i = findings->alarm_count; i < findings->count; i++)
-		small += !ky_finding_is_of_recording(&findings->list[i]);
+		small += i != nearest && !ky_finding_is_of_recording(&findings->list[i]);
 
 	if (more)
 		ky_out_format(out, "%u more: kymo report --json.\n", more);
@@ -207,6 +222,7 @@ void ky_findings_text(struct ky_buf *out, const struct ky_findings *findings,
 		      const struct ky_code_names *names, bool is_coloured, bool is_full)
 {
 	uint32_t shown = findings->alarm_count < SHOWN_MAX ? findings->alarm_count : SHOWN_MAX;
+	uint32_t nearest = !shown && is_late(&findings->facts) ? nearest_of(findings) : KY_NONE;
 
 	put_head(out, findings, is_coloured);
 	ky_watched_text(out, findings->facts.trace, names);
@@ -214,8 +230,10 @@ void ky_findings_text(struct ky_buf *out, const struct ky_findings *findings,
 	for (uint32_t i = 0; i < shown; i++)
 		put_finding(out, findings, i, is_coloured);
 	if (!shown)
-		put_healthy(out, findings);
-	put_rest(out, findings, shown);
+		put_healthy(out, findings, nearest);
+	if (nearest != KY_NONE)
+		put_finding(out, findings, nearest, is_coloured);
+	put_rest(out, findings, shown, nearest);
 	put_limits(out, findings);
 	ky_left_out_text(out, findings->facts.trace, "note: ");
 	if (!is_full)

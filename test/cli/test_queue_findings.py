@@ -66,6 +66,19 @@ def idle_but_for_one(trace, worker, end, name="app::serve", busy=100_000):
     return trace.parked(worker, busy + 1000, end)
 
 
+def storms(trace, length, wakes=1000, rounds=30):
+    """app::push wakes a task of app::read `wakes` times in each of its polls of `length`, and goes
+    on to the end of the poll if they come to less; app::read is polled after it."""
+    step = 2 * length + MS
+    for number in range(rounds):
+        at = number * step
+        for wake in range(wakes):
+            trace.wake(at + 100 + wake * 500, 2, 0, 1)
+        trace.on(0, at, length, 1, "app::push")
+        trace.on(0, at + length + 1000, 50_000, 2, "app::read")
+    return rounds * step
+
+
 class QueueFindings(Cli):
     def findings(self, trace):
         path = trace.save(self.dir / "trace.trc")
@@ -202,6 +215,33 @@ class QueueFindings(Cli):
 
     def test_a_timer_s_own_way_past_the_budget_is_none(self):
         self.assertEqual(self.first(self.long_polls(2, 4))["id"], "cpu_heavy_poll")
+
+
+    def test_a_task_woken_again_and_again_while_it_is_ready(self):
+        trace = Runtimes(1)
+        storms(trace, 4 * MS, wakes=7000)
+        found = self.first(trace)
+        self.assertEqual((found["id"], found["culprit"]["task"]),
+                         ("redundant_wakes", "app::push"))
+        self.assertEqual(len([one for one in self.findings(trace)
+                              if one["id"] == "redundant_wakes"]), 1)
+
+    def test_many_wakes_in_short_polls_are_no_more_than_info(self):
+        trace = Runtimes(1)
+        storms(trace, MS, wakes=1500)
+        found = [one for one in self.findings(trace) if one["id"] == "redundant_wakes"]
+        self.assertEqual([one["severity"] for one in found], ["info"])
+        self.assertIn("1,500 times in a row: 44,970 of 45,000 wakes", found[0]["statement"])
+
+    def test_a_few_redundant_wakes_do_not_make_a_long_poll(self):
+        trace = Runtimes(1)
+        storms(trace, 10 * MS, wakes=200)
+        self.assertEqual(self.first(trace)["id"], "cpu_heavy_poll")
+
+    def test_wakes_of_one_task_are_no_herd(self):
+        trace = Runtimes(1)
+        storms(trace, 10 * MS, wakes=200)
+        self.assertNotIn("thundering_herd", [one["id"] for one in self.findings(trace)])
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ TRACES = HERE / "faults"
 BYTES_MAX, ALL_BYTES_MAX = 150_000, 5_000_000
 KYMO = sys.argv[1]
 # No clear run of theirs is small enough: block_in_place() does others little harm, a leak needs
-# seconds, and a flood of timers that harms has a million events a second.
-WITHOUT_TRACE = {"in_place", "timer_flood"}
+# seconds, and floods of timers and of wakes that harm have a million events a second.
+WITHOUT_TRACE = {"in_place", "timer_flood", "wake_storm"}
 
 
 def unpacked(path):

@@ -21,6 +21,7 @@ void ky_find_overload(struct ky_findings *findings);
 void ky_find_queue_growth(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_recorder_losses(struct ky_findings *findings);
 void ky_find_recorder_setup(struct ky_findings *findings);
+void ky_find_redundant_wakes(struct ky_findings *findings);
 void ky_find_self_wakes(struct ky_findings *findings);
 void ky_find_starvation(struct ky_findings *findings);
 void ky_find_stops(struct ky_findings *findings);

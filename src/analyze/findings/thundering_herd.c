@@ -100,7 +100,8 @@ static bool collect(struct herds *herds, const struct ky_facts *facts, uint8_t *
 		if (wake.time_ns > facts->report->to_ns)
 			break;
 		waker = waker_of(facts, &wake, causes);
-		if (waker == KY_NONE)
+		/* The same task once more is no further one: redundant_wakes.c. */
+		if (waker == KY_NONE || (burst.count && wake.woken == burst.woken))
 			continue;
 		if (!is_of(&burst, &wake, waker, facts->trace)) {
 			if (!add(herds, facts->trace, &burst))
