@@ -18,6 +18,14 @@ struct task_seen {
 struct lane {
 	struct ky_cursor cursor;
 	uint32_t worker;
+	uint8_t home; /* of what it wakes, or polls */
+	bool is_polls;
+};
+
+/* When a lane's next row comes. */
+struct lane_turn {
+	uint64_t time_ns;
+	uint32_t lane;
 	bool is_polls;
 };
 
@@ -25,8 +33,9 @@ struct homes_making {
 	const struct ky_trace *trace;
 	struct ky_poll_homes *homes;
 	struct task_seen *tasks;
-	struct lane *lanes; /* a heap by time */
-	uint32_t lane_count;
+	struct lane *lanes;
+	struct lane_turn *turns; /* a heap by time */
+	uint32_t lane_count, turn_count;
 };
 
 bool ky_poll_homes_has_queue(const struct ky_trace *trace, uint32_t worker)
@@ -38,28 +47,28 @@ bool ky_poll_homes_has_queue(const struct ky_trace *trace, uint32_t worker)
 }
 
 /* A wake before the poll that begins at the same stamp. */
-static bool is_before(const struct lane *a, const struct lane *b)
+static bool is_before(const struct lane_turn *a, const struct lane_turn *b)
 {
-	if (a->cursor.time_ns != b->cursor.time_ns)
-		return a->cursor.time_ns < b->cursor.time_ns;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns;
 	return a->is_polls < b->is_polls;
 }
 
 static void sift(struct homes_making *making, uint32_t at)
 {
-	struct lane moved = making->lanes[at];
+	struct lane_turn moved = making->turns[at];
 	uint32_t child;
 
-	while ((child = 2 * at + 1) < making->lane_count) {
-		if (child + 1 < making->lane_count &&
-		    is_before(&making->lanes[child + 1], &making->lanes[child]))
+	while ((child = 2 * at + 1) < making->turn_count) {
+		if (child + 1 < making->turn_count &&
+		    is_before(&making->turns[child + 1], &making->turns[child]))
 			child++;
-		if (!is_before(&making->lanes[child], &moved))
+		if (!is_before(&making->turns[child], &moved))
 			break;
-		making->lanes[at] = making->lanes[child];
+		making->turns[at] = making->turns[child];
 		at = child;
 	}
-	making->lanes[at] = moved;
+	making->turns[at] = moved;
 }
 
 static uint64_t apart(uint64_t a, uint64_t b)
@@ -69,19 +78,16 @@ static uint64_t apart(uint64_t a, uint64_t b)
 
 static void take_wake(struct homes_making *making, const struct lane *lane)
 {
+	const struct ky_wake_row *wake = (const void *)lane->cursor.at;
 	struct task_seen *task;
-	struct ky_wake wake;
 
-	ky_trace_wake(making->trace, lane->worker, lane->cursor.row, &wake);
-	if (wake.woken >= making->trace->task_count)
+	if (wake->woken >= making->trace->task_count)
 		return;
-	task = &making->tasks[wake.woken];
+	task = &making->tasks[wake->woken];
 	if (task->woken_ns && task->woken_ns >= task->polled_to_ns)
 		return;
-	task->woken_ns = wake.time_ns;
-	task->woken_by = (uint8_t)(ky_poll_homes_has_queue(making->trace, lane->worker) ?
-					   lane->worker :
-					   KY_HOME_NONE);
+	task->woken_ns = lane->cursor.time_ns;
+	task->woken_by = lane->home;
 }
 
 static uint8_t find_home(const struct task_seen *task, const struct ky_poll *poll)
@@ -105,13 +111,11 @@ static void take_poll(struct homes_making *making, const struct lane *lane)
 	struct task_seen *task;
 	struct ky_poll poll;
 
-	ky_trace_poll(making->trace, lane->worker, lane->cursor.row, &poll);
+	ky_trace_poll_at(making->trace, lane->worker, &lane->cursor, &poll);
 	task = &making->tasks[poll.task];
 	making->homes->homes[lane->worker][lane->cursor.row] = find_home(task, &poll);
 	task->polled_to_ns = poll.start_ns + poll.duration_ns;
-	task->polled_by = (uint8_t)(ky_poll_homes_has_queue(making->trace, lane->worker) ?
-					    lane->worker :
-					    KY_HOME_NONE);
+	task->polled_by = lane->home;
 	task->woken_ns = 0;
 }
 
@@ -122,23 +126,28 @@ static void add_lane(struct homes_making *making, uint32_t worker, bool is_polls
 
 	lane->worker = worker;
 	lane->is_polls = is_polls;
+	lane->home = (uint8_t)(ky_poll_homes_has_queue(making->trace, worker) ? worker :
+										KY_HOME_NONE);
 	if (ky_cursor_begin(&lane->cursor, is_polls ? &known->polls : &known->wakes, 0))
-		making->lane_count++;
+		making->turns[making->turn_count++] = (struct lane_turn){
+			lane->cursor.time_ns, making->lane_count++, is_polls};
 }
 
 static void merge(struct homes_making *making)
 {
-	for (uint32_t at = making->lane_count / 2; at-- > 0;)
+	for (uint32_t at = making->turn_count / 2; at-- > 0;)
 		sift(making, at);
-	while (making->lane_count) {
-		struct lane *lane = &making->lanes[0];
+	while (making->turn_count) {
+		struct lane *lane = &making->lanes[making->turns[0].lane];
 
 		if (lane->is_polls)
 			take_poll(making, lane);
 		else
 			take_wake(making, lane);
-		if (!ky_cursor_next(&lane->cursor))
-			*lane = making->lanes[--making->lane_count];
+		if (ky_cursor_next(&lane->cursor))
+			making->turns[0].time_ns = lane->cursor.time_ns;
+		else
+			making->turns[0] = making->turns[--making->turn_count];
 		sift(making, 0);
 	}
 }
@@ -150,9 +159,10 @@ static bool make_room(struct homes_making *making)
 
 	making->tasks = ky_alloc(task_bytes);
 	making->lanes = ky_alloc(((size_t)trace->worker_count * 2 + 1) * sizeof(*making->lanes));
+	making->turns = ky_alloc(((size_t)trace->worker_count * 2 + 1) * sizeof(*making->turns));
 	making->homes->homes = ky_alloc(((size_t)trace->worker_count + 1) *
 					sizeof(*making->homes->homes));
-	if (!making->tasks || !making->lanes || !making->homes->homes)
+	if (!making->tasks || !making->lanes || !making->turns || !making->homes->homes)
 		return false;
 	memset(making->tasks, 0, task_bytes);
 	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
@@ -182,6 +192,7 @@ int ky_poll_homes_make(struct ky_poll_homes *out, const struct ky_trace *trace)
 	}
 	ky_free(making.tasks);
 	ky_free(making.lanes);
+	ky_free(making.turns);
 	if (is_made)
 		return 0;
 	ky_poll_homes_release(out);

@@ -64,13 +64,13 @@ __attribute__((noinline)) static bool collect_lane(struct why_making *making, ui
 	const struct ky_trace *trace = making->trace;
 	const struct ky_column *polls = &trace->workers[lane].polls;
 	uint64_t to_ns = making->options->to_ns ? making->options->to_ns : UINT64_MAX;
+	struct ky_cursor cursor;
 	struct ky_poll poll;
+	bool is_row = ky_cursor_begin(&cursor, polls,
+				      ky_column_find(polls, making->options->from_ns));
 
-	for (uint64_t row = ky_column_find(polls, making->options->from_ns); row < polls->row_count;
-	     row++) {
-		ky_trace_poll(trace, lane, row, &poll);
-		if (poll.start_ns >= to_ns)
-			break;
+	for (; is_row && cursor.time_ns < to_ns; is_row = ky_cursor_next(&cursor)) {
+		ky_trace_poll_at(trace, lane, &cursor, &poll);
 		if (making->options->has_task &&
 		    trace->tasks[poll.task].id != making->options->task_id)
 			continue;
@@ -78,7 +78,7 @@ __attribute__((noinline)) static bool collect_lane(struct why_making *making, ui
 		    !ky_span_times_cover(making->options->spans, poll.task, ready_of(&poll),
 					 poll.start_ns + poll.duration_ns))
 			continue;
-		if (!ky_longest_add(&making->polls, &poll, row, poll.duration_ns))
+		if (!ky_longest_add(&making->polls, &poll, cursor.row, poll.duration_ns))
 			return false;
 		if (poll.delay_state)
 			continue;
@@ -89,7 +89,7 @@ __attribute__((noinline)) static bool collect_lane(struct why_making *making, ui
 			continue;
 		making->why->slow_count++;
 		making->why->slow_all_ns += poll.delay_ns;
-		if (!ky_longest_add(&making->slow, &poll, row, poll.delay_ns))
+		if (!ky_longest_add(&making->slow, &poll, cursor.row, poll.delay_ns))
 			return false;
 	}
 	return true;

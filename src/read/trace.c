@@ -575,14 +575,11 @@ uint64_t ky_trace_unix_ns(const struct ky_trace *trace, uint64_t time_ns)
 	return sync->realtime_ns + (time_ns - sync->monotonic_ns);
 }
 
-void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_poll *out)
+static void fill_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row,
+		      const struct ky_poll_row *poll, uint32_t delay, struct ky_poll *out)
 {
-	const struct ky_column *polls = &trace->workers[worker].polls;
-	const struct ky_poll_row *poll = ky_column_row(polls, row);
-	uint32_t delay = *ky_column_extra(polls, row), at;
+	uint32_t at;
 
-	memset(out, 0, sizeof(*out));
-	out->start_ns = ky_column_time(polls, row);
 	out->flags = poll->site >> 24;
 	out->duration_ns = out->flags & KY_POLL_LONG ?
 				   trace->private->long_durations[poll->duration_ns] :
@@ -591,6 +588,7 @@ void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 	out->name = (poll->site & 0xffffffu) == 0xffffffu ? KY_NONE : poll->site & 0xffffffu;
 	out->worker = worker;
 	out->delay_ns = delay;
+	out->delay_state = 0;
 	if (delay == KY_DELAY_LONG) {
 		at = ky_id_map_find(&trace->private->long_delays, (uint64_t)worker << 40 | row);
 		out->delay_ns = at == UINT32_MAX ? delay : trace->private->long_durations[at];
@@ -598,6 +596,22 @@ void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 		out->delay_ns = UINT64_MAX;
 		out->delay_state = delay;
 	}
+}
+
+void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_poll *out)
+{
+	const struct ky_column *polls = &trace->workers[worker].polls;
+
+	out->start_ns = ky_column_time(polls, row);
+	fill_poll(trace, worker, row, ky_column_row(polls, row), *ky_column_extra(polls, row), out);
+}
+
+void ky_trace_poll_at(const struct ky_trace *trace, uint32_t worker, const struct ky_cursor *cursor,
+		      struct ky_poll *out)
+{
+	out->start_ns = cursor->time_ns;
+	fill_poll(trace, worker, cursor->row, (const void *)cursor->at,
+		  cursor->extra[cursor->place], out);
 }
 
 bool ky_trace_poll_exceeds(const struct ky_trace *trace, uint32_t worker, uint64_t row, uint64_t ns)

@@ -592,6 +592,9 @@ struct ky_poll {
 };
 void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 		   struct ky_poll *out);
+/* The row at which a walk over the worker's polls stands: for a third of the cost. */
+void ky_trace_poll_at(const struct ky_trace *trace, uint32_t worker, const struct ky_cursor *cursor,
+		      struct ky_poll *out);
 /* Did it last longer than that? Cheaper than the whole row. */
 bool ky_trace_poll_exceeds(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 			   uint64_t ns);
