@@ -29,19 +29,11 @@ compile() { # SOURCE OBJECT [OPTION...]
 	cc -O2 -Wall -Werror=implicit -Iinclude -Isrc "$@" -c "$source" -o "$object" 2>"$out/log"
 }
 
-# Compressors that need a library are the rest of ship/; the host's side has the store alone, and of
-# agent/ what the library's thread does, which its build file lists.
-agent=$(sed -n '/^library_sources =/,/^)/p; /^both_sources =/,/^)/p' src/agent/meson.build |
-	grep -o "[a-z_]*\.c" | sed 's,^,src/agent/,')
-# shellcheck disable=SC2086 # one word per source
-for source in src/base/*.c src/proc/*.c src/wire/*.c src/ring/ring_finder.c \
-	src/ring/ring_guard.c src/ring/ring_keep.c src/ring/ring_snapshot.c src/ring/ring_pick.c \
-	src/ring/ring_process.c src/ring/ring_progress.c src/ring/ring_view.c \
-	src/ring/status_directory.c src/unwind/*.c src/record/*.c src/record/*/*.c \
-	src/drain/*.c src/probe/*.c \
-	src/watch/*.c $agent src/ship/store.c \
-	src/ship/latest.c src/ship/retention.c src/ship/disk.c src/ship/unfinished_file.c \
-	src/ship/out_file.c src/ship/trace_file.c src/ship/trace_sink.c; do
+# Compressors that need a library are the rest of ship/. Where another process drains,
+# recorder_plain.c stands in for agent/recorder.c.
+sources=$(sed -n '/^[^#]/s,^,src/,p' src/host_sources.txt)
+# shellcheck disable=SC2086 # one pattern a word
+for source in $sources src/record/recorder_plain.c; do
 	status=0
 	compile "$source" "$out/$(basename "$source" .c).o" || status=1
 	result "$status" "$source"

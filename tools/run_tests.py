@@ -486,6 +486,8 @@ def suites():
         "viewer-test": script("viewer-test", "tools/viewer.sh", "test", timeout_s=1800),
         "crash-seed": lambda: crash("crash-seed", 10, 2, seed=1),
         "tokio": script("tokio", "test/tokio/matrix.py", "--gate", timeout_s=1200),
+        "crates": script("crates", "test/crates/run.py", "--gate", timeout_s=600),
+        "crates-all": script("crates-all", "test/crates/run.py", timeout_s=3600),
         "journey": script("journey", "test/journey.py", timeout_s=600),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
@@ -519,11 +521,11 @@ def suites():
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
     "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "viewer-smoke",
-                     "crash-seed", "tokio", "journey", "demo"),
+                     "crash-seed", "tokio", "crates", "journey", "demo"),
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
-        "wasm", "viewer-test", "interop", "journey", "demo", "guide", "allocs", "metrics",
-        "off-cpu", "places",
+        "wasm", "viewer-test", "interop", "crates-all", "journey", "demo", "guide", "allocs",
+        "metrics", "off-cpu", "places",
         "stuck", "faults", "corpus", "model", "stacks", "diagonal", "reliability", "attach",
         "crash", "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",

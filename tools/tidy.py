@@ -63,6 +63,7 @@ INCLUDE_TABLE = {
                     "src/probe", "src/symbol"), "libc"),
     "src/cli": (("*",), "any"),
     "adapters": (("include/kymo",), "libc"),
+    "crates": (("include/kymo", "src/base"), "libc"),
     "examples": (("include/kymo",), "libc"),
     "test": (("*",), "any"),
     "bench": (("*",), "any"),
@@ -70,7 +71,7 @@ INCLUDE_TABLE = {
 }
 NOT_INCLUDED = ("test", "bench", "fuzz")
 TOP = set(""".ci .clang-format .clang-tidy .gitignore ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE
-LICENSE-MIT Makefile README.md VERSION adapters bench docs examples fuzz include meson.build
+LICENSE-MIT Makefile README.md VERSION adapters bench crates docs examples fuzz include meson.build
 meson_options.txt rustfmt.toml share src test tools viewer""".split())
 
 LINE_COLUMNS_MAX = 100

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* attached.c - the library's end of the talk with `kymo attach`; include/kymo/attach.h says how. */
+#include <kymo/attach.h>
+#include <kymo/emit.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -7,6 +9,8 @@
 #include <time.h>
 
 #include "preload.h"
+#include "running.h"
+#include "search.h"
 
 static uint32_t wait_answer(struct kymo_attach_block *block, uint32_t known)
 {
@@ -27,18 +31,74 @@ static void say(struct kymo_attach_block *block, int result, const char *text)
 	snprintf(block->text, sizeof(block->text), "%s\n", text);
 }
 
+static int open_recorder(const struct kymo_attach_block *block)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	int result;
+
+	options.service = block->service[0] ? block->service : NULL;
+	options.ring_directory = block->ring_directory[0] ? block->ring_directory : NULL;
+	/* At once: `kymo attach` waits for the result, and this thread may do everything. */
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
+	if (block->is_streaming)
+		options.flags |= KYMO_RECORDER_STREAM;
+	options.gates = block->gates;
+	options.sample_hz = block->sample_hz ? block->sample_hz : KYMO_SAMPLE_OFF;
+	options.ring_bytes = block->ring_bytes;
+	options.session = block->session;
+	result = kymo_recorder_open(&ky_preload_recorder, &options);
+	if (result == 0) {
+		ky_tokio_search_describe();
+		(void)kymo_metadata_set("tokio.attached", "true");
+	}
+	return result;
+}
+
+static int start(const struct kymo_attach_block *block, const struct ky_tokio_answer *answer)
+{
+	int result = ky_tokio_running_find(answer);
+
+	if (result < 0)
+		return result;
+	result = open_recorder(block);
+	if (result < 0) {
+		ky_tokio_running_forget();
+		return ky_tokio_say(answer, result,
+				    "refused the recorder could not be opened: %s\n",
+				    kymo_error_text(result));
+	}
+	result = ky_tokio_running_begin(answer);
+	if (result < 0)
+		kymo_recorder_close(ky_preload_recorder);
+	return result;
+}
+
+static int stop(const struct ky_tokio_answer *answer)
+{
+	int result = ky_tokio_running_end(answer);
+
+	if (result < 0)
+		return result;
+	/* What polls that are under way record now is counted as dropped in memory that is theirs
+	 * alone. */
+	result = kymo_recorder_close(ky_preload_recorder);
+	ky_preload_recorder = NULL;
+	return result;
+}
+
 static void act(struct kymo_attach_block *block)
 {
 	static atomic_flag is_busy = ATOMIC_FLAG_INIT;
+	const struct ky_tokio_answer answer = {block->text, sizeof(block->text)};
 
 	if (atomic_flag_test_and_set_explicit(&is_busy, memory_order_acquire)) {
 		say(block, KYMO_E_AGAIN, "refused another kymo attach or detach is at work in it");
 		return;
 	}
 	if (block->action == KYMO_ATTACH_START)
-		block->result = ky_preload_start(block);
+		block->result = start(block, &answer);
 	else if (block->action == KYMO_ATTACH_STOP)
-		block->result = ky_preload_stop(block);
+		block->result = stop(&answer);
 	else
 		say(block, KYMO_E_VERSION, "refused the action is not known");
 	atomic_flag_clear_explicit(&is_busy, memory_order_release);

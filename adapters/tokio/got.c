@@ -123,12 +123,22 @@ bool ky_tokio_got_each(const struct ky_tokio_elf *elf, ky_tokio_got_fn visit, vo
 	return true;
 }
 
+/* Present where the recorder is linked into the program: own_calls.h. */
+extern const uintptr_t ky_tokio_own_calls[] __attribute__((weak));
+extern const uintptr_t ky_tokio_own_calls_end[] __attribute__((weak));
+
+static bool is_own(const uintptr_t *slot)
+{
+	return (uintptr_t)slot >= (uintptr_t)ky_tokio_own_calls &&
+	       (uintptr_t)slot < (uintptr_t)ky_tokio_own_calls_end;
+}
+
 static bool add_slot(void *ctx, const struct ky_tokio_got_place *place)
 {
 	struct ky_tokio_found *found = ctx;
 	uint32_t kind = kind_of(place->name);
 
-	if (kind == KY_TOKIO_GOT_KINDS)
+	if (kind == KY_TOKIO_GOT_KINDS || is_own(place->slot))
 		return true;
 	/* Without a park or a wake what is reported would be wrong; without a blocking call,
 	 * less. */

@@ -503,19 +503,34 @@ void ky_tokio_on_shutdown(void *header, uint32_t index)
 	let_go(table, header);
 }
 
-/* The table of a header that a waker of a trusted copy points to; NULL for one we did not patch. */
-static const struct ky_tokio_table *table_of(const void *header, uint32_t copy)
+/* The table of a header; NULL for one we did not patch. */
+static const struct ky_tokio_table *patched_table(const void *header)
 {
 	const uintptr_t *words;
 	uintptr_t thunk;
 
-	if (!atomic_load_explicit(&ky_tokio_wakers[copy].is_trusted, memory_order_relaxed))
-		return NULL;
 	words = (const uintptr_t *)((const uintptr_t *)header)[HEADER_TABLE];
 	thunk = words[KY_TOKIO_SLOT_POLL] - (uintptr_t)ky_tokio_poll_thunks;
 	if (thunk >= (uintptr_t)2 * KY_TOKIO_TABLES_MAX * KY_TOKIO_THUNK_BYTES)
 		return NULL;
 	return &ky_tokio_tables[thunk / KY_TOKIO_THUNK_BYTES % KY_TOKIO_TABLES_MAX];
+}
+
+/* The same of what a waker points to, once its copy is trusted. */
+static const struct ky_tokio_table *table_of(const void *header, uint32_t copy)
+{
+	if (!atomic_load_explicit(&ky_tokio_wakers[copy].is_trusted, memory_order_relaxed))
+		return NULL;
+	return patched_table(header);
+}
+
+uint64_t ky_tokio_current_task(void)
+{
+	struct ky_tokio_thread *self = &ky_tokio_self;
+	const struct ky_tokio_table *table;
+
+	table = self->depth ? patched_table(self->current) : NULL;
+	return table ? word_at(self->current, table->id_offset) : 0;
 }
 
 /* A task that is complete, and wakes who awaits it, spawns nothing any more: what that one spawns

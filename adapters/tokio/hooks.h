@@ -90,6 +90,9 @@ void ky_tokio_on_wake_by_ref(void *header, uint32_t copy, const struct kymo_stac
 /* Before a wake by this thread. copy: any whose wakes are known. Returns flags of the wake. */
 uint32_t ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy);
 
+/* Id of the innermost open poll's task on this thread; 0: none is open. */
+uint64_t ky_tokio_current_task(void);
+
 /* Tables whose first poll contradicted the layout. */
 uint32_t ky_tokio_refused_count(void);
 

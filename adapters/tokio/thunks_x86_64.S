@@ -270,7 +270,11 @@ ky_tokio_syscall:
 	je ky_tokio_on_confining
 	cmp $317, %rdi
 	je ky_tokio_on_confining
+#ifdef KY_TOKIO_OWN_CALLS_H
+	jmp ky_own_syscall
+#else
 	jmp *syscall@GOTPCREL(%rip)
+#endif
 	.cfi_endproc
 	.size ky_tokio_syscall, . - ky_tokio_syscall
 

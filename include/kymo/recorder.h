@@ -8,7 +8,8 @@
  *              kymo_recorder_reopen().
  * Environment: read once. Where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR, KYMO_SAMPLE,
  *              KYMO_SWITCHES, KYMO_RESOURCES, KYMO_ALLOC, KYMO_SAMPLE_BYTES. Always:
- *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without
+ *              with KYMO_RECORDER_NO_DRAIN KYMO_SESSION (hex, kept in the ring's header: `kymo run`
+ *              then drains it); KYMO_CLOCK=monotonic to do without
  *              the CPU's counter; KYMO_TRIGGERS: rules beside those of the options; KYMO_GATES
  *              (hex, enum kymo_gate): what is recorded after the first event.
  * Memory:      the ring (ring_bytes) plus at most 2 MiB in flight mode or without a thread of our

@@ -76,6 +76,10 @@ static int report_refusal(struct attachment *attachment)
 	case KY_RUN_STATUS_NO_TOKIO:
 		snprintf(attachment->why, sizeof(attachment->why), "does not use Tokio");
 		break;
+	case KY_RUN_STATUS_STRIPPED:
+		snprintf(attachment->why, sizeof(attachment->why),
+			 "is stripped, and Tokio's tables were not found by their shape either");
+		break;
 	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
 		snprintf(attachment->why, sizeof(attachment->why),
 			 "has Tokio in a form that kymo does not know (%s)", reason);

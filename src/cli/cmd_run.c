@@ -169,6 +169,11 @@ static void report_refusal(struct session *session)
 		if (!session->options.session.is_quiet)
 			ky_run_say("%s is not recorded: %s", command, reason);
 		break;
+	case KY_RUN_STATUS_OWN_RECORDER:
+		say(session, command,
+		    "records itself: a recorder is part of it, so its events are recorded once, by "
+		    "that one, and its traces are where its configuration says (KYMO_TRACE_DIR)");
+		break;
 	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
 	case KY_RUN_STATUS_OTHER:
 		if (!session->options.session.is_quiet)
@@ -193,6 +198,7 @@ static void report_refusal_early(struct session *session)
 	switch (status_of(session, reason, sizeof(reason))) {
 	case KY_RUN_STATUS_STRIPPED:
 	case KY_RUN_STATUS_REFUSED:
+	case KY_RUN_STATUS_OWN_RECORDER:
 	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
 	case KY_RUN_STATUS_OTHER:
 		report_refusal(session);

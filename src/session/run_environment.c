@@ -18,7 +18,7 @@
 #define KYMO_LIBDIR "lib"
 #endif
 #define PRELOAD_NAME "libkymo-preload.so"
-#define OWN_VARIABLES 13u
+#define OWN_VARIABLES 14u
 
 int ky_run_preload_value(const char *there, const char *ours, char *out, size_t capacity)
 {
@@ -115,9 +115,10 @@ static int add_variable(char **out, const char *name, const char *value)
 static bool is_own(const char *variable)
 {
 	static const char *const names[] = {
-		"LD_PRELOAD=",   "KYMO_SESSION=",      "KYMO_RING_DIR=", "KYMO_STATUS_DIR=",
-		"KYMO_SERVICE=", "KYMO_RING_BYTES=",   "KYMO_MODE=",     "KYMO_STATUS_PARENT=",
-		"KYMO_SAMPLE=",  "KYMO_SAMPLE_BYTES=", "KYMO_ALLOC=",    "KYMO_GATES=",
+		"LD_PRELOAD=",     "KYMO_SESSION=",      "KYMO_RING_DIR=", "KYMO_STATUS_DIR=",
+		"KYMO_SERVICE=",   "KYMO_RING_BYTES=",   "KYMO_MODE=",     "KYMO_STATUS_PARENT=",
+		"KYMO_SAMPLE=",    "KYMO_SAMPLE_BYTES=", "KYMO_ALLOC=",    "KYMO_GATES=",
+		"KYMO_TRACE_DIR=",
 	};
 	size_t i;
 
@@ -165,6 +166,11 @@ static int build_variables(struct ky_run_environment *environment,
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_MODE",
 				   options->agent.is_flight ? "flight" : "stream");
+	/* For a recorder that is part of the program: beside the others' traces. */
+	if (err == 0 && options->agent.output.file == NULL &&
+	    options->agent.output.directory != NULL)
+		err = add_variable(&environment->variables[at++], "KYMO_TRACE_DIR",
+				   options->agent.output.directory);
 	snprintf(sample, sizeof(sample), "%u", options->agent.sampling.hz);
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_SAMPLE", sample);
@@ -312,6 +318,7 @@ enum ky_run_status ky_run_status_parse(const char *text, char *reason, size_t re
 		     {"no-tokio", KY_RUN_STATUS_NO_TOKIO},
 		     {"stripped", KY_RUN_STATUS_STRIPPED},
 		     {"refused", KY_RUN_STATUS_REFUSED},
+		     {"own-recorder", KY_RUN_STATUS_OWN_RECORDER},
 		     {"unknown-layout", KY_RUN_STATUS_UNKNOWN_LAYOUT}};
 	size_t word_bytes = strcspn(text, " \n"), i, at = 0;
 	const char *rest = text + word_bytes;

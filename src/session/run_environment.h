@@ -56,7 +56,8 @@ enum ky_run_status {
 	KY_RUN_STATUS_STRIPPED,
 	KY_RUN_STATUS_UNKNOWN_LAYOUT,
 	KY_RUN_STATUS_REFUSED,
-	KY_RUN_STATUS_OTHER /* "reason" is its own words */
+	KY_RUN_STATUS_OWN_RECORDER, /* a recorder is part of the program */
+	KY_RUN_STATUS_OTHER         /* "reason" is its own words */
 };
 enum ky_run_status ky_run_environment_status(const struct ky_run_environment *environment, int pid,
 					     char *reason, size_t reason_bytes);

@@ -161,9 +161,13 @@ static int make_pool(void)
 	return 0;
 }
 
+/* The session that drains this ring. A recorder with a thread of its own drains it itself, also in
+ * a program that `kymo run` started: its events are written once. */
 static uint64_t session(void)
 {
-	const char *text = secure_getenv("KYMO_SESSION");
+	const char *text = ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN ?
+				   secure_getenv("KYMO_SESSION") :
+				   NULL;
 
 	if (ky_engine.options.session)
 		return ky_engine.options.session;
