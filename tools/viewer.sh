@@ -12,8 +12,9 @@ then
 	(cd viewer && npm ci --no-audit --no-fund --loglevel=error >&2)
 	cp viewer/package-lock.json "$output/installed-lock.json"
 fi
-newer=$(find src/base src/wire src/read src/analyze src/lanes src/report/syscall_name.c include \
-	tools/viewer_wasm.sh -newer "$output/engine.wasm" -print 2>/dev/null | head -n 1 || true)
+newer=$(find src/base src/wire src/read src/analyze src/export src/lanes include \
+	src/report/syscall_name.c tools/viewer_wasm.sh -newer "$output/engine.wasm" -print \
+	2>/dev/null | head -n 1 || true)
 if [ ! -f "$output/engine.wasm" ] || [ -n "$newer" ]; then
 	tools/viewer_wasm.sh "$output/engine.wasm"
 fi

@@ -9,9 +9,6 @@
 #include <string.h>
 
 #define STEPS_MAX 262144u /* polls looked at to follow one task through the queues */
-/* A delay that the runtime itself measured (dial9's scheduling_delay_ns) begins some 0.1 to 0.5 us
- * beside the event of its wake. */
-#define NEAR_NS UINT64_C(2000)
 
 const char *ky_part_key(enum ky_part part)
 {
@@ -52,8 +49,8 @@ static uint64_t apart(uint64_t a, uint64_t b)
 /* The wake that made the task ready, on the worker in whose queue it stood then. */
 static void find_waker(struct ky_delay *delay, const struct ky_trace *trace, uint8_t home)
 {
-	uint64_t nearest_ns = NEAR_NS,
-		 from_ns = delay->ready_ns - ky_earlier(delay->ready_ns, NEAR_NS);
+	uint64_t nearest_ns = KY_WAKE_NEAR_NS,
+		 from_ns = delay->ready_ns - ky_earlier(delay->ready_ns, KY_WAKE_NEAR_NS);
 	struct ky_wake wake;
 
 	for (uint32_t lane = 0; lane < trace->worker_count; lane++) {
@@ -73,7 +70,7 @@ static void find_waker(struct ky_delay *delay, const struct ky_trace *trace, uin
 			delay->wake = wake;
 		}
 	}
-	if (delay->waker == KY_NONE && nearest_ns == NEAR_NS)
+	if (delay->waker == KY_NONE && nearest_ns == KY_WAKE_NEAR_NS)
 		delay->waker = delay->poll.task; /* in its own poll, at whose end it was queued */
 }
 
@@ -378,7 +375,8 @@ static uint64_t find_lifo(const struct ky_trace *trace, const struct ky_delay *d
 	if (!row)
 		return KY_NO_ROW;
 	ky_trace_wake(trace, delay->home, row - 1, &wake);
-	return wake.woken == delay->poll.task && apart(wake.time_ns, delay->ready_ns) < NEAR_NS ?
+	return wake.woken == delay->poll.task &&
+			       apart(wake.time_ns, delay->ready_ns) < KY_WAKE_NEAR_NS ?
 		       poll_row - 1 :
 		       KY_NO_ROW;
 }

@@ -5,10 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* A delay that the runtime itself measured (dial9's scheduling_delay_ns) begins some 0.1 to 0.5 us
- * beside the event of its wake. */
-#define NEAR_NS UINT64_C(2000)
-
 struct task_seen {
 	uint64_t woken_ns, polled_to_ns; /* first wake since that; its last poll. 0: none */
 	uint8_t woken_by, polled_by;
@@ -92,7 +88,7 @@ static void take_wake(struct homes_making *making, const struct lane *lane)
 
 static uint8_t find_home(const struct task_seen *task, const struct ky_poll *poll)
 {
-	uint64_t ready_ns = poll->start_ns - poll->delay_ns, nearest_ns = NEAR_NS;
+	uint64_t ready_ns = poll->start_ns - poll->delay_ns, nearest_ns = KY_WAKE_NEAR_NS;
 	uint8_t home = KY_HOME_UNKNOWN;
 
 	if (poll->delay_state)

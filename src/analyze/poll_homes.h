@@ -13,6 +13,10 @@
 #define KY_HOME_NONE 255u    /* the queue of all: what woke it is no worker */
 #define KY_HOME_UNKNOWN 254u /* nothing recorded made it ready then */
 
+/* A delay that the runtime itself measured (dial9's scheduling_delay_ns) begins some 0.1 to 0.5 us
+ * beside the event of its wake: the nearest one within this is it. */
+#define KY_WAKE_NEAR_NS UINT64_C(2000)
+
 struct ky_poll_homes {
 	uint8_t **homes; /* by worker: by row of its polls an index in trace->workers */
 	uint32_t worker_count;

@@ -80,6 +80,23 @@ static void put_context(struct ky_buf *out, const struct ky_trace *trace,
 	put_poll(out, "driver_gap_poll", trace, &poll);
 }
 
+/* The wake that made the task ready; absent where it is not known. */
+static void put_wake(struct ky_buf *out, const struct ky_trace *trace, const struct ky_wake *wake)
+{
+	if (!wake->time_ns)
+		return;
+	ky_json_open(out, "woken_by", "{");
+	ky_json_number(out, "time_ns", wake->time_ns);
+	put_worker(out, "worker", trace, wake->worker);
+	if (wake->waker != KY_NONE) {
+		ky_json_number(out, "task", trace->tasks[wake->waker].id);
+		put_name(out, "name", trace, trace->tasks[wake->waker].name);
+	}
+	if (wake->tid)
+		ky_json_number(out, "thread", wake->tid);
+	ky_json_close(out, "}");
+}
+
 static void put_delay(struct ky_buf *out, const struct ky_trace *trace,
 		      const struct ky_delay *delay, const struct ky_delay_context *context)
 {
@@ -94,6 +111,7 @@ static void put_delay(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_number_or_null(out, "steal_ns", delay->steal_ns != 0, delay->steal_ns);
 	ky_json_number(out, "moved_ambiguous_ns", delay->ambiguous_ns);
 	ky_json_number(out, "steals", delay->steal_count);
+	put_wake(out, trace, &delay->wake);
 	put_context(out, trace, context);
 	put_sums(out, delay->sums);
 	ky_json_open(out, "timeline", "[");

@@ -20,6 +20,9 @@ bool ky_export_has(const struct ky_export *export, const struct ky_stack_row *ro
 	if (row->kind == KY_STACK_PLACE && row->reason != KY_PLACE_CAPTURED &&
 	    !ky_place_has_time(row))
 		return false;
+	if (export->has_kind && (row->task >= export->trace->task_count ||
+				 export->trace->tasks[row->task].name != export->kind_name))
+		return false;
 	return (export->task == KY_NONE || row->task == export->task) &&
 	       (export->worker == KY_NONE || row->worker == export->worker);
 }

@@ -35,6 +35,8 @@ struct ky_export {
 	uint32_t kind;                   /* enum ky_stack_kind: CPU, OFF_CPU, PLACE or ALLOC */
 	uint64_t from_ns, to_ns;         /* rows in [from, to); to 0: no end */
 	uint32_t task, worker;           /* index; KY_NONE: any */
+	bool has_kind;                   /* only of tasks of this name */
+	uint32_t kind_name;              /* ... index; KY_NONE: without a name */
 	bool is_live;                    /* ALLOC: only what was not freed by to_ns */
 	bool is_counted;                 /* CPU: samples; set by ky_export_prepare() */
 	uint64_t row_count, value_sum;   /* of what is exported; set by ky_export_prepare() */
@@ -88,6 +90,17 @@ const char *ky_export_reason_name(char *cell, const struct ky_export *export, ui
 				  uint8_t *kind);
 /* "blocked incl. run queue", "blocked", "runnable": enum ky_export_state. */
 const char *ky_export_state_name(uint32_t state);
+
+/* What stands for the same: one stack, reason and state. */
+struct ky_export_line {
+	uint64_t value;
+	uint32_t stack; /* KY_NONE: without */
+	uint32_t reason, state;
+};
+
+/* Returns how many there are, sorted and each once; *lines is the caller's to ky_free(); negative:
+ * -ENOMEM. */
+int64_t ky_export_lines(const struct ky_export *export, struct ky_export_line **lines);
 
 int ky_export_folded(struct ky_buf *out, const struct ky_export *export);
 int ky_export_pprof(struct ky_buf *out, const struct ky_export *export);

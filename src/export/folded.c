@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
-#include <errno.h>
 #include <export/export.h>
-#include <read/sort.h>
 #include <base/text.h>
 #include <string.h>
 
@@ -20,61 +18,9 @@ static void put_name(struct ky_buf *out, const char *name)
 	}
 }
 
-/* What one line stands for. */
-struct line {
-	uint64_t value;
-	uint32_t stack; /* KY_NONE: without */
-	uint32_t reason, state;
-};
-
-static bool is_line_before(const void *a, const void *b, const void *ctx)
-{
-	const struct line *one = a, *other = b;
-
-	(void)ctx;
-	if (one->stack != other->stack)
-		return one->stack < other->stack;
-	if (one->reason != other->reason)
-		return one->reason < other->reason;
-	return one->state < other->state;
-}
-
-/* Returns how many lines there are, sorted and each once; *lines is the caller's to ky_free();
- * negative: -ENOMEM. */
-static int64_t find_lines(const struct ky_export *export, struct line **lines)
-{
-	const struct ky_samples *samples = &export->trace->samples;
-	size_t most = export->row_count * (export->kind == KY_STACK_OFF_CPU ? KY_STATES : 1);
-	struct line *list = ky_alloc((most + 1) * sizeof(*list));
-	struct ky_export_part parts[KY_STATES];
-	uint32_t i, k, count = 0, kept = 0;
-
-	*lines = list;
-	if (!list)
-		return -ENOMEM;
-	for (i = 0; i < samples->row_count; i++) {
-		const struct ky_stack_row *row = &samples->rows[i];
-		uint32_t part_count = ky_export_has(export, row) ?
-					      ky_export_parts(export, row, parts) :
-					      0;
-
-		for (k = 0; k < part_count; k++)
-			list[count++] = (struct line){parts[k].value, row->stack, parts[k].reason,
-						      parts[k].state};
-	}
-	ky_sort(list, count, sizeof(*list), is_line_before, NULL);
-	for (i = 0; i < count; i++) {
-		if (i && !is_line_before(&list[kept - 1], &list[i], NULL))
-			list[kept - 1].value += list[i].value;
-		else
-			list[kept++] = list[i];
-	}
-	return kept;
-}
-
 /* Root first. A '#' at the start of a line would be a comment for inferno. */
-static int put_line(struct ky_buf *out, const struct ky_export *export, const struct line *line,
-		    struct ky_buf *functions)
+static int put_line(struct ky_buf *out, const struct ky_export *export,
+		    const struct ky_export_line *line, struct ky_buf *functions)
 {
 	struct ky_export_part part = {.reason = line->reason, .state = line->state};
 	const struct ky_code_stacks *code = export->code;
@@ -105,8 +51,8 @@ static int put_line(struct ky_buf *out, const struct ky_export *export, const st
 int ky_export_folded(struct ky_buf *out, const struct ky_export *export)
 {
 	struct ky_buf functions;
-	struct line *lines;
-	int64_t count = find_lines(export, &lines), i;
+	struct ky_export_line *lines;
+	int64_t count = ky_export_lines(export, &lines), i;
 
 	if (count < 0)
 		return (int)count;

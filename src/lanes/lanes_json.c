@@ -161,6 +161,7 @@ void ky_lanes_json(struct ky_buf *out, const struct ky_lanes *lanes)
 	ky_json_open(out, NULL, "{");
 	ky_process_json(out, trace);
 	ky_json_number(out, "duration_ns", trace->run_last_ns - trace->run_first_ns);
+	ky_json_number_text(out, "start_mono_ns", trace->run_first_ns);
 	ky_json_number_text(out, "start_unix_ns", ky_trace_unix_ns(trace, trace->run_first_ns));
 	ky_json_number(out, "events", trace->event_count);
 	ky_json_number(out, "polls", trace->polls);

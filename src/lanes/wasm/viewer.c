@@ -2,18 +2,24 @@
 #include <lanes/wasm/viewer.h>
 
 #include <analyze/canonical.h>
+#include <analyze/chain.h>
 #include <analyze/findings/findings.h>
 #include <analyze/task_life.h>
 #include <analyze/why.h>
 #include <analyze/why_code.h>
+#include <analyze/wake_graph.h>
 #include <base/alloc.h>
 #include <base/json_write.h>
 #include <base/text.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <lanes/facts_json.h>
+#include <lanes/flame_json.h>
 #include <lanes/lanes_json.h>
+#include <lanes/points.h>
 #include <lanes/poll_facts.h>
 #include <lanes/series.h>
+#include <lanes/span_json.h>
 #include <lanes/wasm/unpack.h>
 #include <report/syscall_name.h>
 #include <string.h>
@@ -21,6 +27,7 @@
 #define MEMORY_BYTES_MAX (UINT64_C(3) << 30)
 #define TEXT_BYTES 65536u
 #define NO_ROW UINT32_MAX
+#define POINTS_MAX 64u /* lanes of points that are kept; then the oldest goes */
 
 static struct {
 	struct ky_trace *trace;
@@ -30,6 +37,11 @@ static struct {
 	struct ky_stack_profile *profile;
 	struct ky_findings *findings;
 	struct ky_series series[2];
+	struct ky_span_split *splits;
+	struct ky_span_tail tail;
+	bool has_tail;
+	struct ky_points points[POINTS_MAX];
+	uint32_t points_next;
 	struct ky_buf result;
 	struct ky_strip_pixel *pixels;
 	uint8_t *out; /* of a strip, of a series */
@@ -64,6 +76,12 @@ static void close_all(void)
 	ky_findings_free(page.findings);
 	ky_stack_profile_free(page.profile);
 	ky_report_free(page.report);
+	ky_free(page.splits);
+	page.splits = NULL;
+	ky_span_tail_release(&page.tail);
+	page.has_tail = false;
+	for (uint32_t i = 0; i < POINTS_MAX; i++)
+		ky_points_release(&page.points[i]);
 	ky_series_release(&page.series[0]);
 	ky_series_release(&page.series[1]);
 	ky_lanes_close(page.lanes);
@@ -283,9 +301,200 @@ int32_t kymo_choose_task(uint32_t task)
 	return page.result.failed;
 }
 
+/* ---- flame graphs ---- */
+
+int32_t kymo_flame(uint32_t kind, double from_ns, double to_ns, double name, uint32_t is_live)
+{
+	struct ky_export export = {
+		.trace = page.trace,
+		.code = stacks(),
+		.symbols = page.symbols,
+		.syscall_name = ky_syscall_name,
+		.kind = kind,
+		.task = KY_NONE,
+		.worker = KY_NONE,
+		.has_kind = name >= 0,
+		.kind_name = name >= 0 ? (uint32_t)name : KY_NONE,
+		.is_live = is_live != 0,
+	};
+	int code;
+
+	clear();
+	if (!export.trace || !export.code || kind > KY_STACK_ALLOC)
+		return KYMO_E_CLOSED;
+	export.from_ns = absolute(from_ns);
+	export.to_ns = absolute(to_ns);
+	code = ky_export_prepare(&export);
+	if (!code)
+		ky_flame_json(&page.result, &export);
+	ky_export_release(&export);
+	return code ? code : page.result.failed;
+}
+
+/* ---- wakes ---- */
+
+int32_t kymo_chain(uint32_t task, double from_ns, double to_ns, uint32_t limit)
+{
+	struct ky_task_chain *chain;
+	int code;
+
+	clear();
+	if (!page.trace || task >= page.trace->task_count)
+		return KYMO_E_CLOSED;
+	code = ky_chain_make(&chain, page.trace, task, absolute(from_ns), absolute(to_ns),
+			     stacks());
+	if (code)
+		return code;
+	ky_chain_json(&page.result, NULL, chain, limit);
+	ky_chain_free(chain);
+	return page.result.failed;
+}
+
+static void put_edge(const struct ky_wake_edge *edge)
+{
+	struct ky_buf *out = &page.result;
+
+	ky_json_open(out, NULL, "{");
+	ky_json_flag(out, "is_task", edge->is_task);
+	ky_facts_name(out, "waker", page.trace, edge->waker);
+	ky_facts_name(out, "woken", page.trace, edge->woken);
+	ky_json_number(out, "wakes", edge->wakes);
+	ky_json_number(out, "delays", edge->delays);
+	ky_json_number(out, "delay_ns", edge->delay_ns);
+	ky_json_number(out, "p50_ns", edge->p50_ns);
+	ky_json_number(out, "p99_ns", edge->p99_ns);
+	ky_json_number(out, "max_ns", edge->max_ns);
+	if (edge->max_task != KY_NONE) {
+		ky_json_number(out, "max_task", page.trace->tasks[edge->max_task].id);
+		ky_facts_moment(out, "max_ready_ns", page.trace, edge->max_ready_ns);
+	}
+	ky_json_close(out, "}");
+}
+
+int32_t kymo_wake_graph(double from_ns, double to_ns)
+{
+	struct ky_wake_graph graph;
+	int code;
+
+	clear();
+	if (!page.trace)
+		return KYMO_E_CLOSED;
+	code = ky_wake_graph_make(&graph, page.trace, absolute(from_ns), absolute(to_ns));
+	if (code)
+		return code;
+	ky_json_open(&page.result, NULL, "[");
+	for (uint32_t i = 0; i < graph.count; i++)
+		put_edge(&graph.edges[i]);
+	ky_json_close(&page.result, "]");
+	ky_wake_graph_release(&graph);
+	return page.result.failed;
+}
+
+/* ---- spans ---- */
+
+int32_t kymo_span_names(double from_ns, double to_ns)
+{
+	clear();
+	if (!page.trace)
+		return KYMO_E_CLOSED;
+	ky_span_names_json(&page.result, page.trace, absolute(from_ns), absolute(to_ns));
+	return page.result.failed;
+}
+
+/* What all spans have in common is made once. */
+static int make_span_view(struct ky_span_view *view)
+{
+	int code = 0;
+
+	clear();
+	if (!page.trace)
+		return KYMO_E_CLOSED;
+	if (!page.splits)
+		code = ky_span_splits(page.trace, &page.splits);
+	if (!code && !page.has_tail)
+		code = ky_span_tail_make(&page.tail, page.trace, stacks());
+	page.has_tail = page.has_tail || (!code && stacks());
+	*view = (struct ky_span_view){
+		.trace = page.trace, .splits = page.splits, .tail = &page.tail};
+	return code;
+}
+
+int32_t kymo_span_name(uint32_t name, double from_ns, double to_ns, uint32_t pieces, uint32_t key,
+		       uint32_t value)
+{
+	struct ky_span_view view;
+	int code = make_span_view(&view);
+
+	if (code)
+		return code;
+	view.from_ns = absolute(from_ns);
+	view.to_ns = absolute(to_ns);
+	view.name = name;
+	view.key = key;
+	view.value = value;
+	view.pieces = pieces;
+	if (!pieces || pieces > KY_SPAN_PIECES || view.from_ns >= view.to_ns)
+		return KYMO_E_CLOSED;
+	ky_span_name_json(&page.result, &view);
+	return page.result.failed;
+}
+
+int32_t kymo_span_tree(uint32_t span)
+{
+	const struct ky_trace_span *root;
+	struct ky_task_chain *chain = NULL;
+	struct ky_span_view view;
+	int code = make_span_view(&view);
+
+	if (code)
+		return code;
+	if (span >= page.trace->span_count)
+		return KYMO_E_CLOSED;
+	root = &page.trace->spans[ky_span_root(page.trace, span)];
+	if (root->task < page.trace->task_count && root->duration_ns)
+		code = ky_chain_make(&chain, page.trace, root->task, root->start_ns,
+				     root->start_ns + root->duration_ns, stacks());
+	if (code)
+		return code;
+	ky_json_open(&page.result, NULL, "{");
+	ky_span_tree_json(&page.result, &view, span);
+	if (chain)
+		ky_chain_json(&page.result, "chain", chain, KY_SPAN_TREE);
+	ky_json_close(&page.result, "}");
+	ky_chain_free(chain);
+	return page.result.failed;
+}
+
+int32_t kymo_span(uint32_t span)
+{
+	clear();
+	if (!page.trace || span >= page.trace->span_count)
+		return KYMO_E_CLOSED;
+	ky_span_facts_json(&page.result, page.trace, span);
+	return page.result.failed;
+}
+
+int32_t kymo_find_span(double time_ns, uint32_t id_bytes)
+{
+	uint64_t id = 0, start_ns;
+
+	clear();
+	if (!page.trace)
+		return KYMO_E_CLOSED;
+	for (uint32_t i = 0; i < id_bytes && page.text[i] >= '0' && page.text[i] <= '9'; i++)
+		id = id * 10 + (uint64_t)(page.text[i] - '0');
+	start_ns = absolute(time_ns);
+	for (uint32_t i = 0; i < page.trace->span_count; i++)
+		if (page.trace->spans[i].start_ns == start_ns && page.trace->spans[i].id == id)
+			return kymo_span(i);
+	return KYMO_E_CLOSED;
+}
+
 /* ---- pixels ---- */
 
 #define PIXEL_BYTES (8u + 8u + 4u + 4u + 4u + 1u + 1u)
+#define POINT_BYTES (3 * 8u + 2 * 4u)
+#define OUT_BYTES (POINT_BYTES > PIXEL_BYTES ? POINT_BYTES : PIXEL_BYTES)
 
 static bool make_view(struct ky_view *view, double from_ns, double to_ns, uint32_t pixels)
 {
@@ -301,7 +510,7 @@ static bool make_view(struct ky_view *view, double from_ns, double to_ns, uint32
 	ky_free(page.pixels);
 	ky_free(page.out);
 	page.pixels = ky_alloc(pixels * sizeof(*page.pixels));
-	page.out = ky_alloc(pixels * (size_t)PIXEL_BYTES);
+	page.out = ky_alloc(pixels * (size_t)OUT_BYTES);
 	page.pixel_capacity = page.pixels && page.out ? pixels : 0;
 	return page.pixel_capacity != 0;
 }
@@ -414,4 +623,68 @@ uint32_t *kymo_series(uint32_t kind, double from_ns, double to_ns, uint32_t pixe
 		return NULL;
 	ky_series_values((uint32_t *)(void *)page.out, &page.series[kind], &view);
 	return (uint32_t *)(void *)page.out;
+}
+
+/* ---- points ---- */
+
+int32_t kymo_points_list(void)
+{
+	clear();
+	if (!page.trace)
+		return KYMO_E_CLOSED;
+	ky_points_list_json(&page.result, page.trace);
+	return page.result.failed;
+}
+
+int32_t kymo_points_facts(uint32_t kind, uint32_t index, uint32_t row)
+{
+	clear();
+	if (!page.trace || !ky_points_facts_json(&page.result, page.trace, kind, index, row))
+		return KYMO_E_CLOSED;
+	return page.result.failed;
+}
+
+/* Made when they are asked for first. NULL: there are none. */
+static const struct ky_points *find_points(uint32_t kind, uint32_t index, uint32_t field)
+{
+	struct ky_points *points;
+
+	for (uint32_t i = 0; i < POINTS_MAX; i++) {
+		points = &page.points[i];
+		if (points->times_ns && points->kind == kind && points->index == index &&
+		    points->field == field)
+			return points;
+	}
+	points = &page.points[page.points_next++ % POINTS_MAX];
+	ky_points_release(points);
+	return ky_points_make(points, page.trace, kind, index, field) ? NULL : points;
+}
+
+uint8_t *kymo_points(uint32_t kind, uint32_t index, uint32_t field, double from_ns, double to_ns,
+		     uint32_t pixels)
+{
+	const struct ky_points *points;
+	struct ky_points_pixel *list;
+	struct ky_view view;
+	double *low = NULL;
+	uint32_t *count;
+
+	if (!make_view(&view, from_ns, to_ns, pixels))
+		return NULL;
+	points = find_points(kind, index, field);
+	list = points ? ky_alloc(pixels * sizeof(*list)) : NULL;
+	if (!list)
+		return NULL;
+	ky_points_pixels(list, points, &view);
+	low = (double *)(void *)page.out;
+	count = (uint32_t *)(void *)(low + 3 * (size_t)pixels);
+	for (uint32_t i = 0; i < pixels; i++) {
+		low[i] = list[i].low;
+		low[pixels + i] = list[i].high;
+		low[2 * (size_t)pixels + i] = list[i].last;
+		count[i] = list[i].count;
+		count[pixels + i] = list[i].row;
+	}
+	ky_free(list);
+	return page.out;
 }

@@ -37,6 +37,22 @@ int32_t kymo_facts(uint32_t lane, uint32_t layer, uint32_t row);
 int32_t kymo_why(uint32_t lane, uint32_t row);
 int32_t kymo_task(uint32_t task, double from_ns, double to_ns, uint32_t limit);
 int32_t kymo_search(uint32_t text_bytes);
+/* Lines of a flame graph: kind as enum ky_stack_kind; is_live: of the heap what was not freed;
+ * name: index of a kind of task, negative: all tasks. */
+int32_t kymo_flame(uint32_t kind, double from_ns, double to_ns, double name, uint32_t is_live);
+/* What a task's time depended on: kymo_task()'s times, links as `kymo task --chain` has them. */
+int32_t kymo_chain(uint32_t task, double from_ns, double to_ns, uint32_t limit);
+int32_t kymo_wake_graph(double from_ns, double to_ns);
+int32_t kymo_span_names(double from_ns, double to_ns);
+/* name, key, value: indexes of names; UINT32_MAX: none. */
+int32_t kymo_span_name(uint32_t name, double from_ns, double to_ns, uint32_t pieces, uint32_t key,
+		       uint32_t value);
+int32_t kymo_span_tree(uint32_t span);
+int32_t kymo_span(uint32_t span);
+/* The span that begins at this moment, of this id. The result is that of kymo_span(). */
+int32_t kymo_find_span(double time_ns, uint32_t id_bytes);
+int32_t kymo_points_list(void);
+int32_t kymo_points_facts(uint32_t kind, uint32_t index, uint32_t row);
 /* task: an id; negative: any. The result is that of kymo_facts(). */
 int32_t kymo_find_poll(double task, double time_ns);
 
@@ -49,6 +65,9 @@ int32_t kymo_choose_task(uint32_t task);
 uint8_t *kymo_strip(uint32_t lane, uint32_t layer, double from_ns, double to_ns, uint32_t pixels);
 /* CPU samples by pixel. kind 0: tasks alive, 1: ready tasks, in thousandths. */
 uint32_t *kymo_sample_counts(uint32_t lane, double from_ns, double to_ns, uint32_t pixels);
+/* A lane of points.h as pixels: arrays of low, high, last (double), count, row (uint32). */
+uint8_t *kymo_points(uint32_t kind, uint32_t index, uint32_t field, double from_ns, double to_ns,
+		     uint32_t pixels);
 uint32_t *kymo_series(uint32_t kind, double from_ns, double to_ns, uint32_t pixels);
 
 const uint8_t *kymo_result(void);

@@ -80,6 +80,9 @@ const KEYS: Record<string, (store: Store) => void> = {
   u: (store) => store.setUtc(!store.view.isUtc),
   y: (store) => void store.copyLink(),
   Enter: enter,
+  "1": (store) => store.setPanel(""),
+  "2": (store) => store.setPanel("life"),
+  "3": (store) => store.setPanel("flame"),
 };
 
 export function listen(store: Store): void {

@@ -78,6 +78,7 @@ function useTimeline(
           why: store.selection?.why ?? null,
           durationNs: store.durationNs,
           taskIndex: store.taskIndex,
+          panel: store.shown,
         };
       },
       ask: (question) => store.ask(question as Parameters<Store["ask"]>[0]),

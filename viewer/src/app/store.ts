@@ -5,6 +5,7 @@ import { Engine } from "../engine/client";
 import { ranksOf, selectionOf, worstOf, type Selection } from "../model/choice";
 import { Layer, NONE, type Counts, type Strip, type ViewAnswer } from "../engine/protocol";
 import { key, type Hit, type Mark, type Scene } from "../draw/timeline";
+import { sceneOf } from "./scene";
 import { layRows, wantedOf, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
 import { duration, moment, parseMoment, type Clock } from "../model/time";
@@ -24,6 +25,7 @@ import {
   fromHash,
   toHash,
   type Colouring,
+  type Option,
   type Theme,
   type ViewState,
 } from "../model/view";
@@ -70,13 +72,14 @@ export class Store {
   life: TaskLife | null = null;
   taskIndex = NONE;
   found: Found[] = [];
-  isLifeShown = false;
   isHelpOpen = false;
   isSearchOpen = false;
   isGoOpen = false;
   said = "";
   copied = "";
   folded = new Set<string>();
+  /** What the open panel shows, in numbers: for tests. */
+  shown: unknown = null;
 
   private engine: Engine | null = null;
   private wasm: ArrayBuffer | null = null;
@@ -370,6 +373,32 @@ export class Store {
     this.changed();
   }
 
+  /* ---- panels ---- */
+
+  option(key: Option): string {
+    return this.view.options[key] ?? "";
+  }
+
+  setOption(key: Option, value: string): void {
+    this.view.options[key] = value;
+    this.saveHash();
+    this.changed();
+  }
+
+  setPanel(panel: string): void {
+    this.shown = null;
+    this.setOption("panel", panel);
+  }
+
+  /** Gives a file to the user. */
+  save(name: string, content: BlobPart): void {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([content]));
+    link.download = `${this.fileName.replace(/\..*$/, "")}-${name}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  }
+
   /* ---- the URL ---- */
 
   hash(): string {
@@ -418,7 +447,7 @@ export class Store {
     if (!this.engine || !this.trace) return;
     const selection = selectionOf(hit);
     this.selection = selection;
-    this.isLifeShown = false;
+    if (this.option("panel") === "life") this.view.options.panel = "";
     const facts = await this.engine.ask<unknown>({
       op: "facts",
       lane: hit.lane,
@@ -655,7 +684,7 @@ export class Store {
       limit: LIFE_EVENTS,
     });
     this.life = facts;
-    this.isLifeShown = true;
+    this.view.options.panel = "life";
     if (lane) lane.rows = chosen?.polls ?? 0;
     this.lay();
     this.scroll = 0;
@@ -733,37 +762,7 @@ export class Store {
   /* ---- for the canvas, for tests ---- */
 
   scene(): Scene | null {
-    if (!this.trace) return null;
-    const one = this.selection?.poll ?? this.selection?.span ?? this.selection?.run ?? null;
-    return {
-      rows: this.rows,
-      from: this.view.from,
-      to: this.view.to,
-      scroll: this.scroll,
-      strips: this.strips,
-      counts: this.counts,
-      losses: this.trace.losses,
-      readings: this.trace.readings,
-      names: this.names,
-      ranks: this.ranks,
-      culprit: this.culprit,
-      evidence: this.evidence,
-      task: this.taskIndex,
-      selected:
-        one && this.selection
-          ? {
-              lane: this.selection.lane,
-              start: one.start_ns,
-              length: one.duration_ns,
-              ready: this.selection.poll?.ready_ns ?? null,
-            }
-          : null,
-      range: this.range,
-      cursor: this.cursor,
-      colouring: this.view.colouring,
-      theme: this.view.theme,
-      clock: this.clock,
-    };
+    return sceneOf(this);
   }
 
   /** Every strip is of this very view. */

@@ -53,7 +53,26 @@ export type Question =
   | { op: "find"; task: number; time: number }
   | { op: "task"; task: number; from: number; to: number; limit: number }
   | { op: "chooseTask"; task: number }
-  | { op: "search"; text: string };
+  | { op: "search"; text: string }
+  /** stacks: enum ky_stack_kind; name: of a kind of task, -1: all. */
+  | { op: "flame"; stacks: number; from: number; to: number; name: number; isLive: boolean }
+  | { op: "chain"; task: number; from: number; to: number; limit: number }
+  | { op: "wakeGraph"; from: number; to: number }
+  | { op: "spanNames"; from: number; to: number }
+  | {
+      op: "spanName";
+      name: number;
+      from: number;
+      to: number;
+      pieces: number;
+      key: number;
+      value: number;
+    }
+  | { op: "spanTree"; span: number }
+  | { op: "span"; span: number }
+  | { op: "findSpan"; time: number; id: string }
+  | { op: "pointsList" }
+  | { op: "pointsFacts"; kind: number; index: number; row: number };
 
 export type ToWorker =
   | { kind: "open"; wasm: ArrayBuffer; file: Blob; name: string }

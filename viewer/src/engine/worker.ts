@@ -26,6 +26,23 @@ interface Exports {
   kymo_task(task: number, from: number, to: number, limit: number): number;
   kymo_choose_task(task: number): number;
   kymo_search(bytes: number): number;
+  kymo_flame(kind: number, from: number, to: number, name: number, isLive: number): number;
+  kymo_chain(task: number, from: number, to: number, limit: number): number;
+  kymo_wake_graph(from: number, to: number): number;
+  kymo_span_names(from: number, to: number): number;
+  kymo_span_name(
+    name: number,
+    from: number,
+    to: number,
+    pieces: number,
+    key: number,
+    value: number,
+  ): number;
+  kymo_span_tree(span: number): number;
+  kymo_span(span: number): number;
+  kymo_find_span(time: number, idBytes: number): number;
+  kymo_points_list(): number;
+  kymo_points_facts(kind: number, index: number, row: number): number;
   kymo_strip(lane: number, layer: number, from: number, to: number, pixels: number): number;
   kymo_sample_counts(lane: number, from: number, to: number, pixels: number): number;
   kymo_series(kind: number, from: number, to: number, pixels: number): number;
@@ -244,6 +261,30 @@ function ask(question: Exclude<Question, { op: "view" }>): number {
       return engine.kymo_choose_task(question.task);
     case "search":
       return engine.kymo_search(putText(question.text));
+    case "flame": {
+      const { stacks, from, to, name, isLive } = question;
+      return engine.kymo_flame(stacks, from, to, name, Number(isLive));
+    }
+    case "chain":
+      return engine.kymo_chain(question.task, question.from, question.to, question.limit);
+    case "wakeGraph":
+      return engine.kymo_wake_graph(question.from, question.to);
+    case "spanNames":
+      return engine.kymo_span_names(question.from, question.to);
+    case "spanName": {
+      const { name, from, to, pieces, key, value } = question;
+      return engine.kymo_span_name(name, from, to, pieces, key, value);
+    }
+    case "spanTree":
+      return engine.kymo_span_tree(question.span);
+    case "span":
+      return engine.kymo_span(question.span);
+    case "findSpan":
+      return engine.kymo_find_span(question.time, putText(question.id));
+    case "pointsList":
+      return engine.kymo_points_list();
+    case "pointsFacts":
+      return engine.kymo_points_facts(question.kind, question.index, question.row);
   }
 }
 

@@ -4,6 +4,41 @@
 export type Colouring = "duration" | "place" | "finding";
 export type Theme = "dark" | "light";
 
+export interface Range {
+  from: number;
+  to: number;
+}
+
+/** Before and after all that a trace has. */
+export const ALL_TIME: Range = { from: -4e18, to: 4e18 };
+
+/** "FROM-TO" */
+export function rangeOf(text: string): Range | null {
+  const match = /^(\d+)-(\d+)$/.exec(text);
+  const from = Number(match?.[1]);
+  const to = Number(match?.[2]);
+  return match && to > from ? { from, to } : null;
+}
+
+// What panels keep in the URL, each under its own key.
+export const OPTIONS = [
+  "panel",
+  "flame",
+  "flame-in",
+  "flame-task",
+  "flame-find",
+  "flame-up",
+  "flame-of",
+  "flame-base",
+  "span-name",
+  "span-in",
+  "span-field",
+  "wakes-in",
+  "charts",
+  "marks",
+] as const;
+export type Option = (typeof OPTIONS)[number];
+
 export interface ViewState {
   from: number;
   to: number;
@@ -15,6 +50,7 @@ export interface ViewState {
   colouring: Colouring;
   theme: Theme;
   isUtc: boolean;
+  options: Partial<Record<Option, string>>;
 }
 
 export function toHash(view: ViewState, durationNs: number): string {
@@ -29,6 +65,10 @@ export function toHash(view: ViewState, durationNs: number): string {
   if (view.colouring !== "duration") out.set("colour", view.colouring);
   if (view.isUtc) out.set("clock", "utc");
   if (view.theme === "light") out.set("theme", "light");
+  for (const key of OPTIONS) {
+    const value = view.options[key];
+    if (value) out.set(key, value);
+  }
   return out.toString();
 }
 
@@ -54,6 +94,9 @@ export function fromHash(hash: string, durationNs: number, theme: Theme): ViewSt
     colouring: colour === "place" || colour === "finding" ? colour : "duration",
     theme: wanted === "light" || wanted === "dark" ? wanted : theme,
     isUtc: given.get("clock") === "utc",
+    options: Object.fromEntries(
+      OPTIONS.flatMap((key) => (given.get(key) ? [[key, given.get(key)]] : [])),
+    ),
   };
 }
 

@@ -12,6 +12,7 @@ import type {
   SpanFacts,
   TaskFacts,
 } from "../model/trace";
+import { FlamePanel } from "./flame";
 import { shortFile, shortName } from "../model/names";
 import { count, duration, moment, percent } from "../model/time";
 
@@ -388,7 +389,12 @@ function lifeWords(event: LifeEvent): string {
 
 export function Life({ store }: { store: Store }) {
   const life = store.life;
-  if (!life) return null;
+  if (!life)
+    return (
+      <p class="faint pad">
+        Select a poll and press <kbd>t</kbd>: the life of its task over all workers.
+      </p>
+    );
   const start = life.first_ns - 0;
   return (
     <section class="life" aria-label="Life of the task">
@@ -418,42 +424,53 @@ export function Life({ store }: { store: Store }) {
   );
 }
 
-function Tabs({ store, hasFacts }: { store: Store; hasFacts: boolean }) {
-  if (!store.life || !hasFacts) return null;
-  const choose = (isLife: boolean): void => {
-    store.isLifeShown = isLife;
-    store.changed();
-  };
+/** By the digit that opens them. */
+const PANELS: readonly [string, string][] = [
+  ["", "Selected"],
+  ["life", "Life of a task"],
+  ["flame", "Flame graph"],
+];
+
+function Tabs({ store, panel }: { store: Store; panel: string }) {
   return (
-    <div class="tabs" role="tablist">
-      <button role="tab" aria-selected={!store.isLifeShown} onClick={() => choose(false)}>
-        Selected
-      </button>
-      <button role="tab" aria-selected={store.isLifeShown} onClick={() => choose(true)}>
-        Life of task {store.life.task}
-      </button>
+    <div class="tabs" role="tablist" aria-label="Panels">
+      {PANELS.map(([key, words], at) => (
+        <button
+          key={key}
+          role="tab"
+          aria-selected={panel === key}
+          onClick={() => store.setPanel(key)}
+        >
+          {key === "life" && store.life ? `Life of task ${store.life.task}` : words}{" "}
+          <kbd>{at + 1}</kbd>
+        </button>
+      ))}
     </div>
   );
 }
 
-export function Details({ store }: { store: Store }) {
+function Selected({ store }: { store: Store }) {
   const selection = store.selection;
-  const hasFacts = Boolean(selection && (selection.poll || selection.span || selection.run));
-  const isLife = store.life !== null && (store.isLifeShown || !hasFacts);
+  if (selection?.poll) return <Poll store={store} poll={selection.poll} />;
+  if (selection?.span) return <Span store={store} span={selection.span} />;
+  if (selection?.run) return <Run store={store} run={selection.run} />;
   return (
-    <section class="details" aria-label="Details">
-      <Tabs store={store} hasFacts={hasFacts} />
-      {isLife && <Life store={store} />}
-      {!isLife && selection?.poll && <Poll store={store} poll={selection.poll} />}
-      {!isLife && selection?.span && <Span store={store} span={selection.span} />}
-      {!isLife && selection?.run && <Run store={store} run={selection.run} />}
-      {!isLife && !hasFacts && (
-        <p class="faint pad">
-          Click a poll, a span or a finding: what it is, why it waited and what ran inside it is
-          shown here. <kbd>Enter</kbd> selects the longest poll in view, <kbd>?</kbd> lists the
-          keys.
-        </p>
-      )}
+    <p class="faint pad">
+      Click a poll, a span or a finding: what it is, why it waited and what ran inside it is shown
+      here. <kbd>Enter</kbd> selects the longest poll in view, <kbd>?</kbd> lists the keys.
+    </p>
+  );
+}
+
+export function Details({ store }: { store: Store }) {
+  const panel = store.option("panel");
+  const isTall = panel !== "" && panel !== "life";
+  return (
+    <section class={`details${isTall ? " tall" : ""}`} aria-label="Details">
+      <Tabs store={store} panel={panel} />
+      {panel === "" && <Selected store={store} />}
+      {panel === "life" && <Life store={store} />}
+      {panel === "flame" && <FlamePanel store={store} />}
     </section>
   );
 }

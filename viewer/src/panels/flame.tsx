@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Flame graphs: of a kind of samples, of a part of time, of a kind of task; found, turned round,
+// from one function on, against another part of time. A table says the same.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Store } from "../app/store";
+import { drawFlame, FLAME_ROW, flameWords, layFlame } from "../draw/flame";
+import {
+  amount,
+  folded,
+  foundValue,
+  makeFlame,
+  type Flame,
+  type FlameAnswer,
+  type FlameNode,
+} from "../model/flame";
+import { shortFile, shortName } from "../model/names";
+import { count, moment, percent } from "../model/time";
+import { ALL_TIME, rangeOf, type Range } from "../model/view";
+
+const KINDS: Record<string, { kind: number; isLive?: boolean; words: string; note: string }> = {
+  cpu: { kind: 0, words: "on CPU", note: "what ran" },
+  "off-cpu": { kind: 1, words: "off CPU", note: "time in which threads were blocked or not run" },
+  waiting: { kind: 2, words: "waiting", note: "time that tasks waited at their await points" },
+  heap: { kind: 3, words: "allocated", note: "bytes allocated" },
+  live: { kind: 3, isLive: true, words: "not freed", note: "bytes allocated and not freed" },
+};
+const HINT =
+  "Click a function to zoom in; arrow keys walk, Enter zooms, Backspace goes back, " +
+  "i looks from a function on.";
+const ROWS_SHOWN = 200;
+
+function rangeWords(store: Store, range: Range | null): string {
+  if (!range) return "the whole trace";
+  return `${moment(range.from, store.clock, 1e6)} to ${moment(range.to, store.clock, 1e6)}`;
+}
+
+/** Answers for the range and the one compared with. */
+function useAnswers(
+  store: Store,
+  kind: string,
+  range: Range | null,
+  base: Range | null,
+  task: number,
+): { now: FlameAnswer | null; before: FlameAnswer | null; isAsked: boolean } {
+  const [got, setGot] = useState<{ key: string; now: FlameAnswer; before: FlameAnswer | null }>();
+  const key = JSON.stringify([kind, range, base, task]);
+  useEffect(() => {
+    let isOld = false;
+    const ask = async (of: Range | null): Promise<FlameAnswer | null> => {
+      const { kind: number, isLive } = KINDS[kind] ?? { kind: 0 };
+      const { from, to } = of ?? ALL_TIME;
+      const answer = await store.ask({
+        op: "flame",
+        stacks: number,
+        from,
+        to,
+        name: task,
+        isLive: Boolean(isLive),
+      });
+      return answer as FlameAnswer | null;
+    };
+    void (async () => {
+      const now = await ask(range);
+      const before = base ? await ask(base) : null;
+      if (!isOld && now) setGot({ key, now, before });
+    })();
+    return () => (isOld = true);
+  }, [key, store.report]);
+  const isNow = got?.key === key;
+  return { now: got?.now ?? null, before: got?.before ?? null, isAsked: !isNow };
+}
+
+function Graph({ store, flame, find }: { store: Store; flame: Flame; find: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [zoomed, setZoomed] = useState<FlameNode>(flame.root);
+  const [current, setCurrent] = useState<FlameNode | null>(null);
+  const [wide, setWide] = useState(0);
+  const [words, setWords] = useState("");
+  useEffect(() => {
+    setZoomed(flame.root);
+    setCurrent(null);
+  }, [flame]);
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setWide(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  const boxes = layFlame(zoomed, wide || 1);
+  useEffect(() => {
+    if (canvas.current && wide)
+      drawFlame(canvas.current, flame, boxes, {
+        find,
+        current,
+        theme: store.view.theme,
+        ratio: window.devicePixelRatio || 1,
+      });
+  });
+  const at = (event: PointerEvent | MouseEvent): FlameNode | null => {
+    const box = canvas.current?.getBoundingClientRect() ?? new DOMRect();
+    const x = event.clientX - box.left;
+    const y = event.clientY - box.top;
+    const hit = boxes.find(
+      (one) => y >= one.y && y < one.y + FLAME_ROW && x >= one.x && x < one.x + one.wide,
+    );
+    return hit?.node ?? null;
+  };
+  const choose = (node: FlameNode | null | undefined): void => {
+    if (!node) return;
+    setCurrent(node);
+    setWords(flameWords(flame, node));
+  };
+  const key = (event: KeyboardEvent): void => {
+    const from = current ?? zoomed;
+    const peers = from.parent?.children ?? [from];
+    const place = peers.indexOf(from);
+    const to: Record<string, () => void> = {
+      ArrowUp: () => choose(from.parent),
+      ArrowDown: () => choose(from.children[0]),
+      ArrowLeft: () => choose(peers[place - 1]),
+      ArrowRight: () => choose(peers[place + 1]),
+      Enter: () => setZoomed(from),
+      Backspace: () => setZoomed(zoomed.parent ?? zoomed),
+      Home: () => setZoomed(flame.root),
+      i: () => from.fn && store.setOption("flame-of", from.name),
+    };
+    const act = to[event.key];
+    if (!act) return;
+    act();
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div class="flame">
+      <p class="words" role="status">
+        {words || HINT}
+      </p>
+      <canvas
+        ref={canvas}
+        tabIndex={0}
+        role="application"
+        aria-label="Flame graph; the table beside it says the same"
+        style={{ height: `${(flame.depth + 1) * FLAME_ROW}px` }}
+        onPointerMove={(event) => {
+          const node = at(event);
+          if (node) setWords(flameWords(flame, node));
+        }}
+        onClick={(event) => {
+          const node = at(event);
+          if (!node) return;
+          choose(node);
+          setZoomed(node);
+        }}
+        onKeyDown={key}
+      />
+    </div>
+  );
+}
+
+function Table({ store, flame, find }: { store: Store; flame: Flame; find: string }) {
+  const all = Math.max(1, flame.rows.reduce((sum, row) => sum + row.self, 0));
+  const baseAll = Math.max(1, flame.rows.reduce((sum, row) => sum + row.baseSelf, 0));
+  const isDiff = flame.baseSum > 0;
+  const rows = find
+    ? flame.rows.filter((row) => row.fn.name.toLowerCase().includes(find.toLowerCase()))
+    : flame.rows;
+  const change = (now: number, before: number): string => {
+    const points = (now / all - before / baseAll) * 100;
+    return `${points >= 0 ? "+" : "−"}${Math.abs(points).toFixed(1)}`;
+  };
+  return (
+    <div class="scroll">
+      <table class="list" aria-label="Functions">
+        <thead>
+          <tr>
+            <th>itself</th>
+            <th>share</th>
+            <th>with callees</th>
+            {isDiff && <th title="percentage points of itself">change</th>}
+            <th class="left">function</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, ROWS_SHOWN).map((row) => (
+            <tr key={row.fn.name} class={row.fn.is_own ? "own" : ""}>
+              <td>{amount(row.self, flame.unit)}</td>
+              <td>{percent(row.self / all)}</td>
+              <td>{amount(row.total, flame.unit)}</td>
+              {isDiff && <td>{change(row.self, row.baseSelf)}</td>}
+              <td class="left" title={row.fn.name}>
+                <button class="link" onClick={() => store.setOption("flame-of", row.fn.name)}>
+                  {shortName(row.fn.name)}
+                </button>
+                {row.fn.file && (
+                  <span class="faint">
+                    {shortFile(row.fn.file)}
+                    {row.fn.line ? `:${row.fn.line}` : ""}
+                  </span>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > ROWS_SHOWN && (
+        <p class="faint">{count(rows.length - ROWS_SHOWN)} more: search for them.</p>
+      )}
+    </div>
+  );
+}
+
+function Controls({ store, range }: { store: Store; range: Range | null }) {
+  const kind = store.option("flame") || "cpu";
+  const kinds = [...store.ranks.keys()];
+  const base = rangeOf(store.option("flame-base"));
+  const of = store.option("flame-of");
+  const isUp = store.option("flame-up") === "1";
+  const where = store.option("flame-in");
+  return (
+    <div class="controls">
+      <label>
+        samples{" "}
+        <select
+          value={kind}
+          onChange={(event) => store.setOption("flame", event.currentTarget.value)}
+        >
+          {Object.entries(KINDS).map(([value, one]) => (
+            <option key={value} value={value}>
+              {one.words}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        in{" "}
+        <select
+          value={where === "" || where === "view" ? where : "range"}
+          onChange={(event) => {
+            const value = event.currentTarget.value;
+            const marked = store.range ?? { from: store.view.from, to: store.view.to };
+            store.setOption(
+              "flame-in",
+              value === "range" ? `${Math.round(marked.from)}-${Math.round(marked.to)}` : value,
+            );
+          }}
+        >
+          <option value="">the whole trace</option>
+          <option value="view">what is in view</option>
+          <option value="range">{store.range ? "the measured range" : "this very range"}</option>
+        </select>
+      </label>
+      <label>
+        of{" "}
+        <select
+          value={store.option("flame-task")}
+          onChange={(event) => store.setOption("flame-task", event.currentTarget.value)}
+        >
+          <option value="">all tasks</option>
+          {kinds.map((name) => {
+            const text = store.names.get(name) ?? "";
+            return (
+              <option key={name} value={text}>
+                {shortName(text)}
+              </option>
+            );
+          })}
+        </select>
+      </label>
+      <input
+        type="search"
+        placeholder="find a function"
+        aria-label="find a function"
+        value={store.option("flame-find")}
+        onInput={(event) => store.setOption("flame-find", event.currentTarget.value)}
+      />
+      <button
+        aria-pressed={isUp}
+        onClick={() => store.setOption("flame-up", isUp ? "" : "1")}
+        title="from the function that ran to its callers, or from the root to callees"
+      >
+        {isUp ? "callers" : "callees"}
+      </button>
+      {of && (
+        <button onClick={() => store.setOption("flame-of", "")}>
+          {isUp ? "callers" : "callees"} of {shortName(of)} ✕
+        </button>
+      )}
+      {base ? (
+        <button onClick={() => store.setOption("flame-base", "")}>
+          against {rangeWords(store, base)} ✕
+        </button>
+      ) : (
+        <button
+          onClick={() => {
+            const { from, to } = range ?? store.range ?? { from: 0, to: store.durationNs };
+            store.setOption("flame-base", `${Math.round(from)}-${Math.round(to)}`);
+          }}
+          title="then choose another part of time: red is more of it than in this one, blue is less"
+        >
+          compare with this
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function FlamePanel({ store }: { store: Store }) {
+  const kind = store.option("flame") || "cpu";
+  const where = store.option("flame-in");
+  const range: Range | null =
+    where === "view" ? { from: store.view.from, to: store.view.to } : rangeOf(where);
+  const wanted = store.option("flame-task");
+  const task = wanted ? ([...store.names].find(([, text]) => text === wanted)?.[0] ?? -1) : -1;
+  const base = rangeOf(store.option("flame-base"));
+  const { now, before, isAsked } = useAnswers(store, kind, range, base, task);
+  const find = store.option("flame-find");
+  const isUp = store.option("flame-up") === "1";
+  const of = store.option("flame-of");
+  const made = useRef<{ key: unknown[]; flame: Flame } | null>(null);
+  const key = [now, before, isUp, of];
+  if (now && !made.current?.key.every((one, at) => one === key[at]))
+    made.current = { key, flame: makeFlame(now, before, isUp, of) };
+  const flame = now ? (made.current?.flame ?? null) : null;
+  store.shown = flame && {
+    ...{ sum: flame.sum, baseSum: flame.baseSum },
+    rows: flame.rows.map((row) => ({ name: row.fn.name, self: row.self, total: row.total })),
+    children: flame.root.children.map(({ name, value, self }) => ({ name, value, self })),
+  };
+  const found = flame && find ? foundValue(flame.root, find) : 0;
+  return (
+    <section class="flames" aria-label="Flame graph" data-asked={isAsked}>
+      <Controls store={store} range={range} />
+      {!flame && <p class="faint pad">Adding up the samples …</p>}
+      {flame && now && (
+        <p class="sum" role="status">
+          <b>{amount(flame.sum, flame.unit)}</b> in {count(now.samples)} samples:{" "}
+          {KINDS[kind]?.note}, {rangeWords(store, range)}
+          {find && (
+            <span class="found-share">
+              {" "}
+              · {amount(found, flame.unit)}, {percent(found / Math.max(1, flame.sum))} with “{find}”
+            </span>
+          )}{" "}
+          <button class="link" onClick={() => store.save("folded.txt", folded(now))}>
+            save as folded stacks
+          </button>
+        </p>
+      )}
+      {flame && now && !now.samples && (
+        <p class="faint pad">
+          No sample of this kind{" "}
+          {range || task >= 0 ? "is in this part of the trace" : "was taken"}.
+        </p>
+      )}
+      {flame && now && now.samples > 0 && (
+        <div class="split">
+          <Graph store={store} flame={flame} find={find} />
+          <Table store={store} flame={flame} find={find} />
+        </div>
+      )}
+    </section>
+  );
+}
