@@ -123,3 +123,141 @@ test("flame graph: by keyboard alone", async () => {
   const graph = await page.evaluate(() => window.kymo.state().panel);
   assert.ok(words.startsWith(graph.children[0].name), words);
 });
+
+test("wakes: counts between spawn places are those of kymo view wake_graph", async () => {
+  const rows = JSON.parse(kymo("view", "wake_graph", "--json", "-n", "0", DEMO)).rows;
+  const expected = new Map();
+  for (const row of rows) {
+    const key = `${row.waker_site ?? ""} > ${row.site ?? ""}`;
+    expected.set(key, (expected.get(key) ?? 0) + row.wakes);
+  }
+  await hash("panel=wakes");
+  const edges = await page.evaluate(() => window.kymo.state().panel);
+  const found = new Map();
+  for (const edge of edges) {
+    const key = `${edge.waker ?? ""} > ${edge.woken ?? ""}`;
+    found.set(key, (found.get(key) ?? 0) + edge.wakes);
+  }
+  assert.deepEqual(found, expected);
+  assert.ok(edges.some((edge) => edge.delays > 100 && edge.p50_ns < edge.p99_ns));
+  const longest = edges.find((edge) => edge.delays > 100);
+  await page.locator(".wakes .list button").first().click();
+  await page.waitForFunction(
+    (ns) => window.kymo.state().selection?.delay_ns === ns,
+    longest.max_ns,
+  );
+});
+
+test("chain: a poll's links are those of kymo task --chain, and lead to polls", async () => {
+  await hash("panel=");
+  await page.evaluate(() => (location.hash = "from=3196000000&to=3206000000"));
+  await page.waitForFunction(() => window.kymo.state().isExact);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => window.kymo.state().why);
+  const { selection, arrow, why } = await state(page);
+  const start = 9704164337;
+  assert.equal(arrow.from.time, why.worst[0].woken_by.time_ns - start);
+  assert.equal(arrow.to.time, selection.start_ns);
+  assert.ok(Math.abs(arrow.from.time - selection.ready_ns) < 2000);
+  await page.keyboard.press("4");
+  await page.waitForFunction(() => window.kymo.state().panel?.links);
+  const shown = await page.evaluate(() => window.kymo.state().panel);
+  const range = ["--from", `${shown.from_ns - start}ns`, "--to", `${shown.to_ns - start}ns`];
+  const words = ["task", String(selection.task.id), "--chain", "--json", "-n", "0", ...range, DEMO];
+  const chain = JSON.parse(kymo(...words));
+  assert.deepEqual(shown.groups, chain.groups);
+  assert.deepEqual(shown.links, chain.links);
+  const other = shown.links.findLast((one) => one.depth > 0 && one.kind === "poll");
+  const link = page.locator(".links li").filter({ hasText: `task ${other.task} ` }).first();
+  await link.getByRole("button").click();
+  await page.waitForFunction(
+    (task) => window.kymo.state().selection?.task.id === task,
+    other.task,
+  );
+});
+
+test("spans: counts, percentiles and time are those of kymo report", async () => {
+  const expected = JSON.parse(kymo("report", "--json", DEMO)).tables.spans;
+  await hash("panel=spans");
+  const names = await page.evaluate(() => window.kymo.state().panel);
+  const found = names.slice(0, expected.length).map((one) => ({
+    name: one.name,
+    lengths: [one.count, one.total_ns, one.p50_ns, one.p90_ns, one.p99_ns, one.max_ns],
+    parts: Object.values(one.split),
+  }));
+  assert.deepEqual(
+    found,
+    expected.map((one) => ({
+      name: one.name,
+      lengths: ["count", "total_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns"].map(
+        (key) => one.lengths[key],
+      ),
+      parts: ["cpu", "off_cpu", "polled", "ready", "waiting", "client", "unknown"].map(
+        (key) => one[`${key}_ns`],
+      ),
+    })),
+  );
+});
+
+test("spans: of one name over time, by field, slow against typical, a waterfall", async () => {
+  const name = "metrics_service::ddb::query_metric";
+  await hash(`panel=spans&span-name=${encodeURIComponent(name)}`);
+  await page.waitForFunction(() => window.kymo.state().panel?.pieces);
+  const shown = await page.evaluate(() => window.kymo.state().panel);
+  const rows = JSON.parse(kymo("view", "spans", "--json", "-n0", `--where=name = '${name}'`, DEMO));
+  const spans = rows.rows.filter((one) => !one.is_open);
+  assert.equal(shown.count, spans.length);
+  assert.equal(
+    shown.pieces.reduce((sum, one) => sum + one.count, 0),
+    spans.length,
+  );
+  for (const piece of shown.pieces)
+    assert.equal(
+      piece.bins.reduce((sum, one, at) => sum + (at % 2 ? one : 0), 0),
+      piece.count,
+    );
+  const longest = Math.max(...spans.map((one) => one.duration_ns));
+  assert.equal(shown.longest[0].duration_ns, longest);
+  assert.equal(Math.max(...shown.pieces.map((one) => one.max_ns)), longest);
+  const tail = JSON.parse(
+    kymo("view", "span_tail", "--json", "-n0", `--where=span = '${name}'`, DEMO),
+  ).rows;
+  assert.equal(shown.tail.length, tail.length);
+  const share = (list, kind) =>
+    list.filter((one) => one.kind === kind).map((one) => one.explains_ppm ?? one.slow_ppm);
+  for (const kind of ["part", "field", "concurrency"])
+    assert.deepEqual(share(shown.tail, kind).sort(), share(tail, kind).sort());
+  await page.getByRole("table", { name: "The longest" }).getByRole("button").first().click();
+  await page.waitForFunction(() => window.kymo.state().panel?.tree?.spans.length > 0);
+  const { panel, selection } = await state(page);
+  assert.equal(selection.duration_ns, longest);
+  const root = panel.tree.spans[0];
+  assert.ok(panel.tree.spans.every((one) => one.start_ns >= root.start_ns && one.depth >= 0));
+  const { links } = panel.tree.chain;
+  const total = links.reduce((sum, one) => sum + one.to_ns - one.from_ns, 0);
+  assert.equal(total, root.duration_ns);
+  await page.getByRole("region", { name: "Waterfall of the request" }).waitFor();
+  const address = (await state(page)).selected;
+  await page.keyboard.press("Escape");
+  await hash(`panel=spans&sel=${address}`);
+  await page.waitForFunction((id) => window.kymo.state().selection?.id === id, address);
+});
+
+test("spans: a field narrows what is shown", async () => {
+  await hash("panel=spans");
+  const names = await page.evaluate(() => window.kymo.state().panel);
+  for (const one of names) {
+    await hash(`panel=spans&span-name=${encodeURIComponent(one.name)}`);
+    await page.waitForFunction((name) => window.kymo.state().panel?.name === name, one.name);
+    const all = await page.evaluate(() => window.kymo.state().panel);
+    const facet = all.facets.find((each) => each.most.length > 1);
+    if (!facet) continue;
+    const [first] = facet.most;
+    const field = encodeURIComponent(`${facet.key}=${first.value}`);
+    await hash(`panel=spans&span-name=${encodeURIComponent(one.name)}&span-field=${field}`);
+    await page.waitForFunction((n) => window.kymo.state().panel?.count === n, first.count);
+    assert.ok(first.count < all.count);
+    return;
+  }
+  assert.fail("no field in the demo");
+});

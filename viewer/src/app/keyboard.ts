@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Keys of the page. None of them counts while text is being typed.
+import { copyLink } from "./share";
 import type { Store } from "./store";
 
 const ZOOM = 0.7;
@@ -78,11 +79,14 @@ const KEYS: Record<string, (store: Store) => void> = {
   z: (store) => store.undoRange(),
   c: (store) => store.nextColouring(),
   u: (store) => store.setUtc(!store.view.isUtc),
-  y: (store) => void store.copyLink(),
+  y: (store) => void copyLink(store),
   Enter: enter,
   "1": (store) => store.setPanel(""),
   "2": (store) => store.setPanel("life"),
   "3": (store) => store.setPanel("flame"),
+  "4": (store) => store.setPanel("chain"),
+  "5": (store) => store.setPanel("wakes"),
+  "6": (store) => store.setPanel("spans"),
 };
 
 export function listen(store: Store): void {

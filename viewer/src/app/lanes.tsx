@@ -79,6 +79,7 @@ function useTimeline(
           durationNs: store.durationNs,
           taskIndex: store.taskIndex,
           panel: store.shown,
+          arrow: store.scene()?.arrow ?? null,
         };
       },
       ask: (question) => store.ask(question as Parameters<Store["ask"]>[0]),

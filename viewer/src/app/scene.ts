@@ -3,6 +3,21 @@
 import type { Scene } from "../draw/timeline";
 import type { Store } from "./store";
 
+/** From the wake that made the selected poll's task ready to that poll. */
+function arrowOf(store: Store): Scene["arrow"] {
+  const { poll, why } = store.selection ?? {};
+  const wake = why?.worst[0]?.woken_by;
+  if (!poll || !wake || wake.worker === null) return null;
+  const lane = store.trace?.lanes.findIndex(
+    (one) => one.kind === "worker" && one.worker === wake.worker,
+  );
+  if (lane === undefined || lane < 0) return null;
+  return {
+    from: { lane, time: wake.time_ns - store.startMonoNs },
+    to: { lane: poll.lane, time: poll.start_ns },
+  };
+}
+
 export function sceneOf(store: Store): Scene | null {
   if (!store.trace) return null;
   const one = store.selection?.poll ?? store.selection?.span ?? store.selection?.run ?? null;
@@ -20,6 +35,7 @@ export function sceneOf(store: Store): Scene | null {
     culprit: store.culprit,
     evidence: store.evidence,
     task: store.taskIndex,
+    arrow: arrowOf(store),
     selected:
       one && store.selection
         ? {

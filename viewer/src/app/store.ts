@@ -225,6 +225,10 @@ export class Store {
     };
   }
 
+  get startMonoNs(): number {
+    return Number(this.trace?.start_mono_ns ?? 0);
+  }
+
   get durationNs(): number {
     return this.trace?.duration_ns ?? 1;
   }
@@ -390,15 +394,6 @@ export class Store {
     this.setOption("panel", panel);
   }
 
-  /** Gives a file to the user. */
-  save(name: string, content: BlobPart): void {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([content]));
-    link.download = `${this.fileName.replace(/\..*$/, "")}-${name}`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-  }
-
   /* ---- the URL ---- */
 
   hash(): string {
@@ -422,23 +417,6 @@ export class Store {
     void this.showTaskOf(wanted.task);
     if (wanted.selected) void this.selectById(wanted.selected);
     this.changed();
-  }
-
-  async copyLink(): Promise<void> {
-    const hash = this.hash();
-    const link = `${location.href.replace(/#.*/, "")}${hash ? `#${hash}` : ""}`;
-    try {
-      await navigator.clipboard.writeText(link);
-      this.copied = "The link is copied.";
-    } catch {
-      this.copied = link;
-    }
-    history.replaceState(null, "", hash ? `#${hash}` : location.href.replace(/#.*/, ""));
-    this.changed();
-    window.setTimeout(() => {
-      this.copied = "";
-      this.changed();
-    }, 4000);
   }
 
   /* ---- selecting ---- */
@@ -513,8 +491,31 @@ export class Store {
   }
 
   private async selectById(id: string): Promise<void> {
-    const [kind, , time] = id.split(":");
+    const [kind, of, time] = id.split(":");
     if (kind === "poll" && time) await this.selectPollAt(-1, Number(time));
+    if (kind !== "span" || !of || !time) return;
+    const at = Number(time) - this.startMonoNs;
+    this.takeSpan(await this.ask({ op: "findSpan", time: at, id: of }));
+  }
+
+  /** By its index in the trace. */
+  async selectSpan(index: number, isShown: boolean): Promise<void> {
+    const span = this.takeSpan(await this.ask({ op: "span", span: index }));
+    if (span && isShown) this.show(span.start_ns, span.start_ns + span.duration_ns);
+  }
+
+  private takeSpan(answer: unknown): SpanFacts | null {
+    const span = answer as SpanFacts | null;
+    if (!span) return null;
+    const lanes = this.trace?.lanes ?? [];
+    const lane = lanes.findIndex((one) => one.kind === "spans" && one.name === span.name);
+    this.selection = selectionOf({ kind: "span", lane, layer: Layer.main, row: NONE });
+    this.selection.span = span;
+    this.view.selected = span.id;
+    this.say(`span ${span.name ?? ""}, ${duration(span.duration_ns)}`);
+    this.saveHash();
+    this.changed();
+    return span;
   }
 
   clearSelection(): void {

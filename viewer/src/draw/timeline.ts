@@ -26,6 +26,12 @@ export interface Mark {
   lane: number;
 }
 
+/** From a wake to the poll that it led to. */
+export interface Arrow {
+  from: { lane: number; time: number };
+  to: { lane: number; time: number };
+}
+
 export interface Scene {
   rows: readonly Row[];
   from: number;
@@ -42,6 +48,7 @@ export interface Scene {
   evidence: readonly Mark[];
   selected: { lane: number; start: number; length: number; ready: number | null } | null;
   task: number;
+  arrow: Arrow | null;
   range: { from: number; to: number } | null;
   cursor: number | null;
   colouring: Colouring;
@@ -527,6 +534,7 @@ export class Timeline {
           this.box(scene, mark.from, mark.to, y + 3, 29, colours.text, [4, 3]);
     }
     if (scene.selected) this.selection(scene, scene.selected, colours);
+    if (scene.arrow) this.arrow(scene, scene.arrow, colours);
     if (scene.range) {
       const x = this.xOf(scene, scene.range.from);
       const wide = this.xOf(scene, scene.range.to) - x;
@@ -575,6 +583,37 @@ export class Timeline {
     context.setLineDash(dash);
     context.strokeRect(x - 1, y, Math.max(3, this.xOf(scene, to) - x + 2), high);
     context.setLineDash([]);
+  }
+
+  /** Where a lane's polls are drawn; null: it has no row. */
+  private middleOf(scene: Scene, lane: number): number | null {
+    const row = scene.rows.find((one) => one.lane === lane && one.kind !== "task");
+    return row ? AXIS_HEIGHT + row.top - scene.scroll + Math.min(17, row.height / 2) : null;
+  }
+
+  private arrow(scene: Scene, arrow: Arrow, colours: Palette): void {
+    const context = this.context;
+    const fromY = this.middleOf(scene, arrow.from.lane);
+    const toY = this.middleOf(scene, arrow.to.lane);
+    if (fromY === null || toY === null) return;
+    const fromX = this.xOf(scene, arrow.from.time);
+    const toX = this.xOf(scene, arrow.to.time);
+    const bend = Math.max(14, Math.min(80, (toX - fromX) / 2));
+    const lift = fromY === toY ? -14 : 0;
+    context.strokeStyle = context.fillStyle = colours.delay;
+    context.lineWidth = 2;
+    context.beginPath();
+    context.arc(fromX, fromY, 3.5, 0, 7);
+    context.fill();
+    context.beginPath();
+    context.moveTo(fromX, fromY);
+    context.bezierCurveTo(fromX + bend, fromY + lift, toX - bend, toY + lift, toX - 5, toY);
+    context.stroke();
+    context.beginPath();
+    context.moveTo(toX, toY);
+    context.lineTo(toX - 8, toY - 5);
+    context.lineTo(toX - 8, toY + 5);
+    context.fill();
   }
 
   private selection(

@@ -39,6 +39,7 @@ export interface TraceInfo {
   pid: string | null;
   service: string | null;
   duration_ns: number;
+  start_mono_ns: string;
   start_unix_ns: string;
   events: number;
   polls: number;
@@ -188,8 +189,152 @@ export interface DelayPart {
   poll?: { task: number; name: string | null; start_ns: number; duration_ns: number };
 }
 
+export interface ChainLink {
+  from_ns: number;
+  to_ns: number;
+  kind: string;
+  depth: number;
+  task: number;
+  site: string | null;
+  worker?: number;
+  waker?: number;
+  thread?: number;
+  cause?: string;
+  function?: string;
+}
+
+export interface ChainGroup {
+  kind: string;
+  site: string | null;
+  ns: number;
+  count: number;
+  longest_ns: number;
+  part?: string;
+  culprit?: string | null;
+  cause?: string;
+  function?: string;
+  thread?: number;
+}
+
+/** Of src/analyze/chain_json.c: times as CLOCK_MONOTONIC has them. */
+export interface Chain {
+  task: number;
+  site: string | null;
+  from_ns: number;
+  to_ns: number;
+  is_cut: boolean;
+  groups: ChainGroup[];
+  link_count: number;
+  links: ChainLink[];
+}
+
+export interface WakeEdge {
+  is_task: boolean;
+  waker: string | null;
+  woken: string | null;
+  wakes: number;
+  delays: number;
+  delay_ns: number;
+  p50_ns: number;
+  p99_ns: number;
+  max_ns: number;
+  max_task?: number;
+  max_ready_ns?: number;
+}
+
+export interface SpanSplit {
+  cpu: number;
+  off_cpu: number;
+  polled: number;
+  ready: number;
+  waiting: number;
+  client: number;
+  unknown: number;
+}
+
+export interface SpanName {
+  index: number;
+  name: string | null;
+  count: number;
+  counted: number;
+  open: number;
+  total_ns: number;
+  p50_ns: number;
+  p90_ns: number;
+  p99_ns: number;
+  max_ns: number;
+  split: SpanSplit;
+}
+
+export interface SpanRow {
+  span: number;
+  start_ns: number;
+  duration_ns: number;
+  task?: number;
+  split: SpanSplit;
+}
+
+interface SpanCounts {
+  count: number;
+  p50_ns: number;
+  p90_ns: number;
+  p99_ns: number;
+  max_ns: number;
+}
+
+/** bins: a duration's place and how many, one after the other. */
+export interface SpanPiece extends SpanCounts {
+  piece: number;
+  bins: number[];
+}
+
+export interface TailRow {
+  kind: string;
+  what?: string;
+  value?: string | null;
+  at_least?: number;
+  slow_spans: number;
+  typical_spans: number;
+  slow_ns?: number;
+  typical_ns?: number;
+  explains_ppm?: number;
+  slow_ppm?: number;
+  typical_ppm?: number;
+  p_ppb?: number;
+}
+
+/** src/lanes/span_json.c */
+export interface SpansOfName {
+  name: string | null;
+  count: number;
+  split: SpanSplit;
+  pieces: SpanPiece[];
+  facets: {
+    key_index: number;
+    key: string;
+    spans: number;
+    values: number;
+    most: (SpanCounts & { value_index: number; value: string })[];
+  }[];
+  tail: TailRow[];
+  longest: SpanRow[];
+}
+
+export interface SpanTree {
+  spans: (SpanRow & { name: string | null; depth: number; active_ns: number; is_open: boolean })[];
+  span_count: number;
+  chain?: Chain;
+}
+
 export interface WhyAnswer {
   worst: {
+    woken_by?: {
+      time_ns: number;
+      worker: number | null;
+      task?: number;
+      name?: string | null;
+      thread?: number;
+    };
     task: number;
     ready_ns: number;
     delay_ns: number;

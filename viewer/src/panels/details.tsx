@@ -11,8 +11,12 @@ import type {
   Sample,
   SpanFacts,
   TaskFacts,
+  WhyAnswer,
 } from "../model/trace";
+import { ChainPanel } from "./chain";
 import { FlamePanel } from "./flame";
+import { SpansPanel } from "./spans";
+import { WakesPanel } from "./wakes";
 import { shortFile, shortName } from "../model/names";
 import { count, duration, moment, percent } from "../model/time";
 
@@ -254,6 +258,29 @@ function gather(store: Store, timeline: DelayPart[]): Gathered[] {
   return out;
 }
 
+type WokenBy = NonNullable<WhyAnswer["worst"][number]["woken_by"]>;
+
+function Waker({ store, by }: { store: Store; by: WokenBy }) {
+  const time = by.time_ns - store.startMonoNs;
+  const { task } = by;
+  return (
+    <p>
+      Woken at {moment(time, store.clock, 1000)}
+      {by.worker !== null ? ` on worker ${by.worker}` : ""} by{" "}
+      {task !== undefined ? (
+        <button class="link" onClick={() => void store.selectPollAt(task, time)}>
+          the poll of task {task} ({shortName(by.name)})
+        </button>
+      ) : by.thread ? (
+        `thread ${by.thread}`
+      ) : (
+        "the driver or a timer"
+      )}
+      . <kbd>4</kbd> lists what came before.
+    </p>
+  );
+}
+
 function Why({ store, poll }: { store: Store; poll: PollFacts }) {
   const worst = store.selection?.why?.worst[0];
   if (poll.delay_ns === null)
@@ -274,6 +301,7 @@ function Why({ store, poll }: { store: Store; poll: PollFacts }) {
         </p>
       )}
       {worst && <Bar all={worst.delay_ns} parts={gather(store, worst.timeline)} />}
+      {worst?.woken_by && <Waker store={store} by={worst.woken_by} />}
     </section>
   );
 }
@@ -429,6 +457,9 @@ const PANELS: readonly [string, string][] = [
   ["", "Selected"],
   ["life", "Life of a task"],
   ["flame", "Flame graph"],
+  ["chain", "Chain"],
+  ["wakes", "Wakes"],
+  ["spans", "Spans"],
 ];
 
 function Tabs({ store, panel }: { store: Store; panel: string }) {
@@ -471,6 +502,9 @@ export function Details({ store }: { store: Store }) {
       {panel === "" && <Selected store={store} />}
       {panel === "life" && <Life store={store} />}
       {panel === "flame" && <FlamePanel store={store} />}
+      {panel === "chain" && <ChainPanel store={store} />}
+      {panel === "wakes" && <WakesPanel store={store} />}
+      {panel === "spans" && <SpansPanel store={store} />}
     </section>
   );
 }

@@ -2,6 +2,7 @@
 // Flame graphs: of a kind of samples, of a part of time, of a kind of task; found, turned round,
 // from one function on, against another part of time. A table says the same.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { save } from "../app/share";
 import type { Store } from "../app/store";
 import { drawFlame, FLAME_ROW, flameWords, layFlame } from "../draw/flame";
 import {
@@ -342,7 +343,7 @@ export function FlamePanel({ store }: { store: Store }) {
               · {amount(found, flame.unit)}, {percent(found / Math.max(1, flame.sum))} with “{find}”
             </span>
           )}{" "}
-          <button class="link" onClick={() => store.save("folded.txt", folded(now))}>
+          <button class="link" onClick={() => save(store, "folded.txt", folded(now))}>
             save as folded stacks
           </button>
         </p>

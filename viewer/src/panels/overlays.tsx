@@ -23,7 +23,7 @@ const KEYS: readonly [string, string][] = [
   ["g", "go to a time"],
   ["c", "colours: duration, spawn place, finding"],
   ["u", "times: from the beginning, or UTC"],
-  ["1 … 3", "panels: selected, life of a task, flame graph"],
+  ["1 … 6", "panels: selected, life of a task, flame graph, causal chain, wakes, spans"],
   ["y", "copy the link of this view"],
   ["Esc", "close, or clear the selection"],
 ];

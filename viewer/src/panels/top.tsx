@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The line at the top: which trace this is, and what can be done with it.
+import { copyLink } from "../app/share";
 import type { Store } from "../app/store";
 import { bytes, count, date, duration } from "../model/time";
 import type { Colouring } from "../model/view";
@@ -105,7 +106,7 @@ export function Top({ store }: { store: Store }) {
           >
             {store.view.isUtc ? "UTC" : "relative"} <kbd>u</kbd>
           </button>
-          <button onClick={() => void store.copyLink()} title="copies the address of this view">
+          <button onClick={() => void copyLink(store)} title="copies the address of this view">
             Link <kbd>y</kbd>
           </button>
         </div>
