@@ -261,3 +261,55 @@ test("spans: a field narrows what is shown", async () => {
   }
   assert.fail("no field in the demo");
 });
+
+const rowsOf = (sql) => JSON.parse(kymo("query", "--json", sql, DEMO)).rows;
+
+/** What the lane of points shows of the whole trace in one pixel. */
+function pointsOf(lane, layer) {
+  return page.evaluate(
+    (wanted) => window.kymo.strips({ from: 0, to: 5e9, pixels: 1, wanted: [wanted] }),
+    { lane, layer },
+  );
+}
+
+test("events: types, charts of fields and queues are those of the command line", async () => {
+  await hash("panel=events&charts=metrique%3ARequestMetrics.Latency");
+  await page.waitForFunction(() => window.kymo.state().panel?.length > 0);
+  const { panel, rows } = await state(page);
+  const events = panel.filter((one) => one.kind === "events");
+  assert.deepEqual(
+    Object.fromEntries(events.map((one) => [one.name, one.count])),
+    Object.fromEntries(rowsOf("SELECT * FROM custom").map((one) => [one.event, one.events])),
+  );
+  const chart = rows.find((one) => one.kind === "chart" && one.label === "Latency");
+  const [latency] = (await pointsOf(chart.lane, chart.layer)).points;
+  const [expected] = rowsOf(
+    "SELECT min(value) AS low, max(value) AS high, count(*) AS n FROM custom_values " +
+      "WHERE field = 'Latency'",
+  );
+  assert.deepEqual(
+    [latency.count[0], latency.low[0], latency.high[0]],
+    [expected.n, expected.low, expected.high],
+  );
+  const queue = rows.find((one) => one.label === "queue of worker 0");
+  const [depth] = (await pointsOf(queue.lane, queue.layer)).points;
+  const [most] = rowsOf("SELECT max(tasks) AS tasks FROM queue_samples WHERE worker = 0");
+  assert.equal(depth.high[0], most.tasks);
+});
+
+test("events: a click on one shows its fields, and its address brings it back", async () => {
+  await hash("from=0&to=4201868002");
+  const before = await state(page);
+  const row = before.rows.find((one) => one.label === "metrique:RequestMetrics");
+  const [all] = (await pointsOf(row.lane, row.layer)).points;
+  const id = `event:${row.layer}:${row.lane}:${all.row[0]}`;
+  await page.evaluate((text) => (location.hash = `sel=${text}`), id);
+  await page.waitForFunction((of) => window.kymo.state().selection?.id === of, id);
+  const { selection } = await state(page);
+  const [first] = rowsOf(
+    "SELECT min(time_ns) AS at FROM custom_values WHERE event = 'metrique:RequestMetrics'",
+  );
+  assert.equal(selection.start_ns, Number(BigInt(first.at) - 9704164337n));
+  const text = await page.getByRole("region", { name: "Its fields" }).textContent();
+  assert.match(text, /Latency.*ms/);
+});

@@ -2,6 +2,7 @@
 // Keys of the page. None of them counts while text is being typed.
 import { copyLink } from "./share";
 import type { Store } from "./store";
+import { step } from "./walk";
 
 const ZOOM = 0.7;
 const PAN = 0.15;
@@ -9,7 +10,7 @@ const SCROLL = 160;
 
 function isTyping(target: EventTarget | null): boolean {
   return (
-    target instanceof HTMLInputElement ||
+    (target instanceof HTMLInputElement && target.type !== "checkbox") ||
     target instanceof HTMLTextAreaElement ||
     target instanceof HTMLSelectElement
   );
@@ -68,10 +69,10 @@ const KEYS: Record<string, (store: Store) => void> = {
   f: (store) => store.showSelection(),
   n: (store) => void store.stepFinding(1),
   p: (store) => void store.stepFinding(-1),
-  ".": (store) => void store.step(1, false),
-  ",": (store) => void store.step(-1, false),
-  "]": (store) => void store.step(1, true),
-  "[": (store) => void store.step(-1, true),
+  ".": (store) => void step(store, 1, false),
+  ",": (store) => void step(store, -1, false),
+  "]": (store) => void step(store, 1, true),
+  "[": (store) => void step(store, -1, true),
   t: (store) => {
     const task = store.selection?.poll?.task ?? store.selection?.span?.task;
     if (task) void store.showTask(task.index, task.id);
@@ -87,6 +88,7 @@ const KEYS: Record<string, (store: Store) => void> = {
   "4": (store) => store.setPanel("chain"),
   "5": (store) => store.setPanel("wakes"),
   "6": (store) => store.setPanel("spans"),
+  "7": (store) => store.setPanel("events"),
 };
 
 export function listen(store: Store): void {

@@ -5,6 +5,7 @@ import { drawOverview } from "../draw/overview";
 import { AXIS_HEIGHT, legend, Timeline, type Hit } from "../draw/timeline";
 import { LABEL_WIDTH } from "../layout/rows";
 import { shortName } from "../model/names";
+import { chosenOf } from "../model/choice";
 import { duration, moment, tickStep } from "../model/time";
 import type { Store } from "./store";
 
@@ -67,14 +68,15 @@ function useTimeline(
             labels: LABEL_WIDTH,
             axis: AXIS_HEIGHT,
           },
-          rows: store.rows.map(({ kind, lane, label, top, height }) => ({
+          rows: store.rows.map(({ kind, lane, label, top, height, wanted }) => ({
             kind,
             lane,
+            layer: wanted[0]?.layer,
             label,
             top: top - store.scroll,
             height,
           })),
-          selection: store.selection?.poll ?? store.selection?.span ?? store.selection?.run ?? null,
+          selection: chosenOf(store.selection),
           why: store.selection?.why ?? null,
           durationNs: store.durationNs,
           taskIndex: store.taskIndex,
@@ -83,6 +85,7 @@ function useTimeline(
         };
       },
       ask: (question) => store.ask(question as Parameters<Store["ask"]>[0]),
+      strips: (question) => store.askStrips(question as Parameters<Store["askStrips"]>[0]),
     };
     draw();
     return () => {

@@ -79,6 +79,7 @@ window.kymo = {
   hit: () => null,
   state: () => ({ phase: store.phase, sentence: store.sentence }),
   ask: (question) => store.ask(question as never),
+  strips: (question) => store.askStrips(question as never),
 };
 listen(store);
 takeDrops(store);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What the canvas draws, of the state of the page.
 import type { Scene } from "../draw/timeline";
+import { chosenOf } from "../model/choice";
 import type { Store } from "./store";
 
 /** From the wake that made the selected poll's task ready to that poll. */
@@ -20,7 +21,7 @@ function arrowOf(store: Store): Scene["arrow"] {
 
 export function sceneOf(store: Store): Scene | null {
   if (!store.trace) return null;
-  const one = store.selection?.poll ?? store.selection?.span ?? store.selection?.run ?? null;
+  const one = chosenOf(store.selection);
   return {
     rows: store.rows,
     from: store.view.from,
@@ -28,6 +29,7 @@ export function sceneOf(store: Store): Scene | null {
     scroll: store.scroll,
     strips: store.strips,
     counts: store.counts,
+    points: store.points,
     losses: store.trace.losses,
     readings: store.trace.readings,
     names: store.names,
@@ -40,6 +42,7 @@ export function sceneOf(store: Store): Scene | null {
       one && store.selection
         ? {
             lane: store.selection.lane,
+            isEvent: store.selection.event !== null,
             start: one.start_ns,
             length: one.duration_ns,
             ready: store.selection.poll?.ready_ns ?? null,

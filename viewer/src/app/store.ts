@@ -2,16 +2,26 @@
 // The state of the page and all that changes it. Panels read it and call its verbs; the canvas is
 // drawn from it once a frame.
 import { Engine } from "../engine/client";
-import { ranksOf, selectionOf, worstOf, type Selection } from "../model/choice";
-import { Layer, NONE, type Counts, type Strip, type ViewAnswer } from "../engine/protocol";
+import { chosenOf, ranksOf, selectionOf, worstOf, type Selection } from "../model/choice";
+import {
+  Layer,
+  NONE,
+  POINTS,
+  type Counts,
+  type Points,
+  type Strip,
+  type ViewAnswer,
+} from "../engine/protocol";
 import { key, type Hit, type Mark, type Scene } from "../draw/timeline";
 import { sceneOf } from "./scene";
 import { layRows, wantedOf, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
 import { duration, moment, parseMoment, type Clock } from "../model/time";
 import type {
+  EventFacts,
   Finding,
   Found,
+  PointsLane,
   PollFacts,
   Report,
   RunFacts,
@@ -38,6 +48,7 @@ declare global {
       hit(x: number, y: number): Hit | null;
       state(): Record<string, unknown>;
       ask(question: unknown): Promise<unknown>;
+      strips(question: unknown): Promise<unknown>;
     };
   }
 }
@@ -58,6 +69,8 @@ export class Store {
   rows: Row[] = [];
   strips = new Map<string, Strip>();
   counts = new Map<string, Counts>();
+  points = new Map<string, Points>();
+  pointsLanes: PointsLane[] = [];
   overview: Strip[] = [];
   names = new Map<number, string>();
   ranks = new Map<number, number>();
@@ -160,6 +173,8 @@ export class Store {
     this.rows = [];
     this.strips.clear();
     this.counts.clear();
+    this.points.clear();
+    this.pointsLanes = [];
     this.overview = [];
     this.selection = null;
     this.life = null;
@@ -197,7 +212,29 @@ export class Store {
     this.lay();
     this.askView();
     void this.askOverview();
+    void this.askPoints();
     void this.findings();
+  }
+
+  private async askPoints(): Promise<void> {
+    const lanes = await this.engine?.ask<PointsLane[]>({ op: "pointsList" });
+    this.pointsLanes = lanes ?? [];
+    this.lay();
+    this.askView();
+    this.changed();
+  }
+
+  get charts(): Set<string> {
+    return new Set(this.option("charts").split(",").filter(Boolean).map(decodeURIComponent));
+  }
+
+  /** Shows a numeric field of events as a lane, or no longer. */
+  toggleChart(chart: string): void {
+    const charts = this.charts;
+    if (!charts.delete(chart)) charts.add(chart);
+    this.setOption("charts", [...charts].map(encodeURIComponent).join(","));
+    this.lay();
+    this.askView();
   }
 
   private async findings(): Promise<void> {
@@ -236,7 +273,7 @@ export class Store {
   lay(): void {
     if (!this.trace) return;
     const name = this.taskIndex === NONE ? "" : `task ${this.view.task}`;
-    this.rows = layRows(this.trace, name, this.folded);
+    this.rows = layRows(this.trace, name, this.folded, this.pointsLanes, this.charts);
   }
 
   fold(group: string): void {
@@ -281,6 +318,7 @@ export class Store {
   private takeView(answer: ViewAnswer): void {
     for (const strip of answer.strips) this.strips.set(key(strip.lane, strip.layer), strip);
     for (const counts of answer.counts) this.counts.set(key(counts.lane, counts.layer), counts);
+    for (const points of answer.points) this.points.set(key(points.lane, points.layer), points);
     this.redraw();
     if (!this.isPictureMarked && this.trace) {
       this.isPictureMarked = true;
@@ -414,6 +452,8 @@ export class Store {
     this.view = { ...wanted, from: this.view.from, to: this.view.to };
     document.documentElement.dataset["theme"] = wanted.theme;
     this.setRange(wanted.from, wanted.to);
+    this.lay();
+    this.askView();
     void this.showTaskOf(wanted.task);
     if (wanted.selected) void this.selectById(wanted.selected);
     this.changed();
@@ -423,6 +463,10 @@ export class Store {
 
   async select(hit: Pick<Hit, "kind" | "lane" | "layer" | "row">): Promise<void> {
     if (!this.engine || !this.trace) return;
+    if (hit.kind === "event") {
+      await this.selectEvent(hit.lane, hit.layer, hit.row);
+      return;
+    }
     const selection = selectionOf(hit);
     this.selection = selection;
     if (this.option("panel") === "life") this.view.options.panel = "";
@@ -493,9 +537,26 @@ export class Store {
   private async selectById(id: string): Promise<void> {
     const [kind, of, time] = id.split(":");
     if (kind === "poll" && time) await this.selectPollAt(-1, Number(time));
+    const numbers = id.split(":").slice(1).map(Number);
+    if (kind === "event") await this.selectEvent(numbers[1] ?? 0, numbers[0] ?? 0, numbers[2] ?? 0);
     if (kind !== "span" || !of || !time) return;
     const at = Number(time) - this.startMonoNs;
     this.takeSpan(await this.ask({ op: "findSpan", time: at, id: of }));
+  }
+
+  /** By its lane of points. */
+  private async selectEvent(lane: number, layer: number, row: number): Promise<void> {
+    const kind = (layer - POINTS) & 15;
+    const answer = await this.ask({ op: "pointsFacts", kind, index: lane, row });
+    if (!answer) return;
+    const id = `event:${layer}:${lane}:${row}`;
+    const selection = selectionOf({ kind: "event", lane, layer, row });
+    selection.event = { ...(answer as EventFacts), id, duration_ns: 0 };
+    this.selection = selection;
+    this.view.selected = id;
+    this.say(`event ${selection.event.name ?? ""}`);
+    this.saveHash();
+    this.changed();
   }
 
   /** By its index in the trace. */
@@ -527,66 +588,13 @@ export class Store {
     this.changed();
   }
 
-  /** The poll before or after it, on its worker or of its task. */
-  async step(by: 1 | -1, ofTask: boolean): Promise<void> {
-    const selection = this.selection;
-    if (!selection?.poll) {
-      await this.selectWorstInView();
-      return;
-    }
-    if (!ofTask) {
-      await this.select({
-        kind: "poll",
-        lane: selection.lane,
-        layer: Layer.main,
-        row: selection.row + by,
-      });
-    } else {
-      await this.showTask(selection.poll.task.index, selection.poll.task.id);
-      const strip = await this.taskNeighbour(selection.poll.start_ns, by);
-      if (strip) await this.select(strip);
-    }
-    const poll = this.selection?.poll;
-    if (
-      poll &&
-      (poll.start_ns + poll.duration_ns < this.view.from || poll.start_ns > this.view.to)
-    ) {
-      const span = this.view.to - this.view.from;
-      this.setRange(poll.start_ns - span / 2, poll.start_ns + span / 2);
-    }
-  }
-
-  private async taskNeighbour(
-    start: number,
-    by: 1 | -1,
-  ): Promise<Pick<Hit, "kind" | "lane" | "layer" | "row"> | null> {
-    const lane = (this.trace?.lanes.length ?? 1) - 1;
-    const rows = this.trace?.lanes[lane]?.rows ?? 0;
-    let low = 0;
-    let high = rows;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const poll = await this.engine?.ask<PollFacts>({
-        op: "facts",
-        lane,
-        layer: Layer.main,
-        row: middle,
-      });
-      if (!poll) return null;
-      if (poll.start_ns < start) low = middle + 1;
-      else high = middle;
-    }
-    const row = low + by;
-    return row >= 0 && row < rows ? { kind: "poll", lane, layer: Layer.main, row } : null;
-  }
-
   async selectWorstInView(): Promise<void> {
     const best = worstOf(this.rows, this.strips);
     if (best) await this.select(best);
   }
 
   showSelection(): void {
-    const one = this.selection?.poll ?? this.selection?.span ?? this.selection?.run;
+    const one = chosenOf(this.selection);
     if (!one) this.fit();
     else {
       const from = this.selection?.poll?.ready_ns ?? one.start_ns;
@@ -724,38 +732,6 @@ export class Store {
     this.changed();
   }
 
-  /* ---- search ---- */
-
-  async search(text: string): Promise<void> {
-    this.found = text.trim()
-      ? ((await this.engine?.ask<Found[]>({ op: "search", text: text.trim() })) ?? [])
-      : [];
-    this.changed();
-  }
-
-  async goToFound(one: Found): Promise<void> {
-    this.isSearchOpen = false;
-    if (one.kind === "task" || one.kind === "kind") {
-      const id = one.kind === "task" ? one.id : -1;
-      await this.showTask(one.task, id);
-      const lane = (this.trace?.lanes.length ?? 1) - 1;
-      await this.select({ kind: "poll", lane, layer: Layer.main, row: 0 });
-      const poll = this.selection?.poll;
-      if (poll) {
-        this.view.task = poll.task.id;
-        this.lay();
-        this.fit();
-      }
-    } else if (one.kind === "function") {
-      const poll = await this.selectPollAt(one.task_id ?? -1, one.poll_start_ns);
-      if (poll) this.show(poll.start_ns, poll.start_ns + poll.duration_ns);
-    } else {
-      const row = this.rows.find((each) => each.lane === one.lane);
-      if (row) this.scroll = Math.max(0, row.top - 60);
-    }
-    this.changed();
-  }
-
   say(text: string): void {
     this.said = text;
   }
@@ -771,7 +747,9 @@ export class Store {
     if (!this.engine?.isDrawn) return false;
     return wantedOf(this.rows).every((one) => {
       const data =
-        this.strips.get(key(one.lane, one.layer)) ?? this.counts.get(key(one.lane, one.layer));
+        this.strips.get(key(one.lane, one.layer)) ??
+        this.counts.get(key(one.lane, one.layer)) ??
+        this.points.get(key(one.lane, one.layer));
       return (
         data !== undefined &&
         data.from === this.view.from &&
@@ -779,6 +757,10 @@ export class Store {
         data.pixels === this.pixels
       );
     });
+  }
+
+  askStrips(question: Parameters<Engine["strips"]>[0]): Promise<unknown> {
+    return this.engine?.strips(question) ?? Promise.resolve(null);
   }
 
   ask(question: Parameters<Engine["ask"]>[0]): Promise<unknown> {

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The lanes on a 2D canvas: each layer is a strip of pixels; text only where there is room for it.
-import { Layer, NONE, SAMPLES, ALIVE, READY, type Counts, type Strip } from "../engine/protocol";
+import {
+  ALIVE,
+  Layer,
+  NONE,
+  POINTS,
+  READY,
+  SAMPLES,
+  type Counts,
+  type Points,
+  type Strip,
+} from "../engine/protocol";
 import { LABEL_WIDTH, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
 import { count, duration, moment, tickStep, type Clock } from "../model/time";
@@ -19,6 +29,7 @@ import {
 export const AXIS_HEIGHT = 26;
 const NARROWEST_TEXT = 46;
 const TICK_LEAST = 90;
+const NEAR_PIXELS = 4;
 
 export interface Mark {
   from: number;
@@ -39,6 +50,7 @@ export interface Scene {
   scroll: number;
   strips: ReadonlyMap<string, Strip>;
   counts: ReadonlyMap<string, Counts>;
+  points: ReadonlyMap<string, Points>;
   losses: readonly Loss[];
   readings: readonly Reading[];
   names: ReadonlyMap<number, string>;
@@ -46,7 +58,13 @@ export interface Scene {
   /** Of the shown finding: name of the culprit's tasks, ranges. */
   culprit: number;
   evidence: readonly Mark[];
-  selected: { lane: number; start: number; length: number; ready: number | null } | null;
+  selected: {
+    lane: number;
+    isEvent: boolean;
+    start: number;
+    length: number;
+    ready: number | null;
+  } | null;
   task: number;
   arrow: Arrow | null;
   range: { from: number; to: number } | null;
@@ -61,7 +79,7 @@ export function key(lane: number, layer: number): string {
 }
 
 export interface Hit {
-  kind: "poll" | "span" | "run";
+  kind: "poll" | "span" | "run" | "event";
   lane: number;
   layer: number;
   row: number;
@@ -120,6 +138,7 @@ export class Timeline {
   hit(scene: Scene, x: number, y: number): Hit | null {
     const row = this.rowAt(scene, y);
     if (!row || row.lane < 0 || x < LABEL_WIDTH) return null;
+    if (row.kind === "events" || row.kind === "chart") return this.hitPoint(scene, row, x);
     const inside = y - AXIS_HEIGHT + scene.scroll - row.top;
     const layer = row.kind === "worker" && inside >= 30 && inside < 35 ? Layer.delay : Layer.main;
     const strip = scene.strips.get(key(row.lane, layer));
@@ -145,8 +164,36 @@ export class Timeline {
     };
   }
 
+  /** The event or value that is nearest, within some pixels. */
+  private hitPoint(scene: Scene, row: Row, x: number): Hit | null {
+    const [wanted] = row.wanted;
+    const points = wanted && scene.points.get(key(wanted.lane, wanted.layer));
+    if (!points || !wanted) return null;
+    const pixel = Math.floor((x - LABEL_WIDTH) * this.ratio);
+    const reach = Math.round(NEAR_PIXELS * this.ratio);
+    for (let apart = 0; apart <= reach; apart++)
+      for (const at of [pixel - apart, pixel + apart]) {
+        const place = at >= 0 && at < this.pixels ? this.indexOf(scene, points, at) : -1;
+        const found = place < 0 ? NONE : (points.row[place] ?? NONE);
+        if (found === NONE) continue;
+        const { lane, layer } = wanted;
+        const start = points.from + (place / points.pixels) * (points.to - points.from);
+        const what = row.kind === "chart" ? this.valueWords(row, points.high[place] ?? 0) : "";
+        return {
+          ...{ kind: "event", lane, layer, row: found, start_ns: start, duration_ns: 0 },
+          ...{ task: NONE, name: what ? `${row.label} ${what}` : row.label },
+        };
+      }
+    return null;
+  }
+
+  private valueWords(row: Row, value: number): string {
+    const text = Number.isInteger(value) ? count(value) : value.toPrecision(4);
+    return row.unit === "ns" ? duration(value) : row.unit ? `${text} ${row.unit}` : text;
+  }
+
   /** The strip's element for a pixel of the view; -1: the strip does not reach it. */
-  private indexOf(scene: Scene, strip: Strip | Counts, pixel: number): number {
+  private indexOf(scene: Scene, strip: Strip | Counts | Points, pixel: number): number {
     if (strip.from === scene.from && strip.to === scene.to && strip.pixels === this.pixels)
       return pixel;
     const time = scene.from + ((pixel + 0.5) / this.pixels) * (scene.to - scene.from);
@@ -188,7 +235,8 @@ export class Timeline {
       }
       return;
     }
-    if (row.wanted.some((one) => one.layer < SAMPLES)) this.strips(scene, row, y, colours);
+    if (row.kind === "events" || row.kind === "chart") this.points(scene, row, y, colours);
+    else if (row.wanted.some((one) => one.layer < SAMPLES)) this.strips(scene, row, y, colours);
     else this.series(scene, row, y, colours);
     context.fillStyle = colours.background;
     context.fillRect(0, y, LABEL_WIDTH, row.height);
@@ -407,6 +455,51 @@ export class Timeline {
 
   /* ---- numbers over time ---- */
 
+  /** Events as ticks, the taller the more; values from the smallest to the largest of a pixel. */
+  private points(scene: Scene, row: Row, y: number, colours: Palette): void {
+    const context = this.context;
+    context.fillStyle = colours.lane;
+    context.fillRect(LABEL_WIDTH, y, this.width - LABEL_WIDTH, row.height);
+    const [wanted] = row.wanted;
+    const points = wanted && scene.points.get(key(wanted.lane, wanted.layer));
+    if (!points) return;
+    const base = y + row.height - 3;
+    const high = row.height - 6;
+    const isChart = row.kind === "chart";
+    let least = 0;
+    let most = 0;
+    for (let at = 0; at < points.pixels; at++) {
+      least = Math.min(least, points.low[at] || 0);
+      most = Math.max(most, points.high[at] || 0);
+    }
+    const yOf = (value: number): number =>
+      base - ((value - least) / Math.max(1e-12, most - least)) * high;
+    context.fillStyle = isChart ? colours.accent : colours.text;
+    let before = NaN;
+    for (let x = 0; x < this.pixels; x++) {
+      const at = this.indexOf(scene, points, x);
+      if (at < 0) continue;
+      const left = LABEL_WIDTH + x / this.ratio;
+      const times = points.count[at] ?? 0;
+      if (!isChart) {
+        const tall = Math.min(high, 6 + 3 * Math.log2(Math.max(1, times)));
+        if (times) context.fillRect(left, base - tall, 1 / this.ratio, tall);
+        continue;
+      }
+      const low = Math.min(points.low[at] ?? NaN, Number.isNaN(before) ? Infinity : before);
+      const top = Math.max(points.high[at] ?? NaN, Number.isNaN(before) ? -Infinity : before);
+      before = points.last[at] ?? NaN;
+      if (Number.isNaN(top)) continue;
+      context.globalAlpha = 0.3;
+      context.fillRect(left, yOf(top), 1 / this.ratio, yOf(Math.max(0, least)) - yOf(top));
+      context.globalAlpha = 1;
+      context.fillRect(left, yOf(top) - 1, 1 / this.ratio, Math.max(1.5, yOf(low) - yOf(top)));
+    }
+    if (!isChart) return;
+    const words = `most in view: ${this.valueWords(row, most)}`;
+    this.text(words, LABEL_WIDTH + 6, y + 13, colours.faint, "11px system-ui, sans-serif", 240);
+  }
+
   private series(scene: Scene, row: Row, y: number, colours: Palette): void {
     const context = this.context;
     const points: [number, number][] = [];
@@ -585,9 +678,14 @@ export class Timeline {
     context.setLineDash([]);
   }
 
+  private rowOf(scene: Scene, lane: number): Row | undefined {
+    const isPolls = (row: Row): boolean => (row.wanted[0]?.layer ?? POINTS) < SAMPLES;
+    return scene.rows.find((one) => one.lane === lane && isPolls(one) && one.kind !== "task");
+  }
+
   /** Where a lane's polls are drawn; null: it has no row. */
   private middleOf(scene: Scene, lane: number): number | null {
-    const row = scene.rows.find((one) => one.lane === lane && one.kind !== "task");
+    const row = this.rowOf(scene, lane);
     return row ? AXIS_HEIGHT + row.top - scene.scroll + Math.min(17, row.height / 2) : null;
   }
 
@@ -621,7 +719,12 @@ export class Timeline {
     selected: NonNullable<Scene["selected"]>,
     colours: Palette,
   ): void {
-    const row = scene.rows.find((one) => one.lane === selected.lane && one.kind !== "task");
+    if (selected.isEvent) {
+      this.context.fillStyle = colours.accent;
+      this.context.fillRect(this.xOf(scene, selected.start), AXIS_HEIGHT, 1.5, this.height);
+      return;
+    }
+    const row = this.rowOf(scene, selected.lane);
     if (!row) return;
     const y = AXIS_HEIGHT + row.top - scene.scroll;
     const isTall = row.kind === "worker";

@@ -10,6 +10,13 @@ export const Layer = { main: 0, delay: 1, park: 2, runDelay: 3, offCpu: 4 } as c
 export const SAMPLES = 100;
 export const ALIVE = 101;
 export const READY = 102;
+// Values recorded at moments: + enum ky_points_kind + 16 * the field; lane: its index.
+export const POINTS = 200;
+export const PointsKind = { events: 0, field: 1, counter: 2, notes: 3, queue: 4 } as const;
+
+export function pointsLayer(kind: number, field = 0): number {
+  return POINTS + kind + 16 * field;
+}
 
 export interface Range {
   from: number;
@@ -39,10 +46,21 @@ export interface Counts extends Wanted, Range {
   values: Uint32Array;
 }
 
+/** Values by pixel: how many, the smallest, the largest, the last; row of the first. */
+export interface Points extends Wanted, Range {
+  pixels: number;
+  low: Float64Array;
+  high: Float64Array;
+  last: Float64Array;
+  count: Uint32Array;
+  row: Uint32Array;
+}
+
 export interface ViewAnswer extends Range {
   pixels: number;
   strips: Strip[];
   counts: Counts[];
+  points: Points[];
 }
 
 export type Question =

@@ -2,10 +2,12 @@
 // The worker: the engine in WebAssembly, and the file in windows of at most 1 MiB.
 import {
   ALIVE,
+  POINTS,
   READY,
   SAMPLES,
   type Counts,
   type FromWorker,
+  type Points,
   type Question,
   type Strip,
   type ToWorker,
@@ -45,6 +47,14 @@ interface Exports {
   kymo_points_facts(kind: number, index: number, row: number): number;
   kymo_strip(lane: number, layer: number, from: number, to: number, pixels: number): number;
   kymo_sample_counts(lane: number, from: number, to: number, pixels: number): number;
+  kymo_points(
+    kind: number,
+    index: number,
+    field: number,
+    from: number,
+    to: number,
+    pixels: number,
+  ): number;
   kymo_series(kind: number, from: number, to: number, pixels: number): number;
 }
 
@@ -226,12 +236,35 @@ function counts(wanted: Wanted, from: number, to: number, pixels: number): Count
   };
 }
 
+function points(wanted: Wanted, from: number, to: number, pixels: number): Points | null {
+  const kind = (wanted.layer - POINTS) & 15;
+  const field = (wanted.layer - POINTS) >> 4;
+  const at = engine.kymo_points(kind, wanted.lane, field, from, to, pixels) >>> 0;
+  if (!at) return null;
+  const buffer = engine.memory.buffer.slice(at, at + pixels * 32);
+  return {
+    ...wanted,
+    from,
+    to,
+    pixels,
+    low: new Float64Array(buffer, 0, pixels),
+    high: new Float64Array(buffer, 8 * pixels, pixels),
+    last: new Float64Array(buffer, 16 * pixels, pixels),
+    count: new Uint32Array(buffer, 24 * pixels, pixels),
+    row: new Uint32Array(buffer, 28 * pixels, pixels),
+  };
+}
+
 function view(id: number, question: Question & { op: "view" }): void {
   const { from, to, pixels } = question;
   const strips: Strip[] = [];
   const numbers: Counts[] = [];
+  const values: Points[] = [];
   for (const wanted of question.wanted) {
-    if (wanted.layer === SAMPLES || wanted.layer === ALIVE || wanted.layer === READY) {
+    if (wanted.layer >= POINTS) {
+      const one = points(wanted, from, to, pixels);
+      if (one) values.push(one);
+    } else if (wanted.layer === SAMPLES || wanted.layer === ALIVE || wanted.layer === READY) {
       const one = counts(wanted, from, to, pixels);
       if (one) numbers.push(one);
     } else {
@@ -239,7 +272,9 @@ function view(id: number, question: Question & { op: "view" }): void {
       if (one) strips.push(one);
     }
   }
-  say({ kind: "view", id, answer: { from, to, pixels, strips, counts: numbers } }, [
+  const answer = { from, to, pixels, strips, counts: numbers, points: values };
+  say({ kind: "view", id, answer }, [
+    ...values.map((one) => one.low.buffer),
     ...strips.map((one) => one.start.buffer),
     ...numbers.map((one) => one.values.buffer),
   ]);

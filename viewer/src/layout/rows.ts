@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Which rows there are, from top to bottom, and what each shows. Heights in CSS pixels.
-import { ALIVE, Layer, READY, SAMPLES, type Wanted } from "../engine/protocol";
-import type { LaneInfo, TraceInfo } from "../model/trace";
+import {
+  ALIVE,
+  Layer,
+  pointsLayer,
+  PointsKind,
+  READY,
+  SAMPLES,
+  type Wanted,
+} from "../engine/protocol";
+import type { LaneInfo, PointsLane, TraceInfo } from "../model/trace";
 import { shortName } from "../model/names";
 import { count, duration } from "../model/time";
 
 export type RowKind =
-  "head" | "task" | "worker" | "blocking" | "spans" | "alive" | "ready" | "cpu" | "memory";
+  | "head"
+  | "task"
+  | "worker"
+  | "blocking"
+  | "spans"
+  | "alive"
+  | "ready"
+  | "cpu"
+  | "memory"
+  | "events"
+  | "chart";
 
 export interface Row {
   kind: RowKind;
@@ -18,6 +36,8 @@ export interface Row {
   top: number;
   height: number;
   wanted: Wanted[];
+  /** Of a chart. */
+  unit?: string;
 }
 
 export const LABEL_WIDTH = 168;
@@ -31,6 +51,8 @@ const HEIGHTS: Record<RowKind, number> = {
   ready: 40,
   cpu: 40,
   memory: 40,
+  events: 22,
+  chart: 40,
 };
 
 function workerRow(lane: LaneInfo, index: number): Omit<Row, "top" | "height"> {
@@ -82,8 +104,59 @@ function plain(
   return { kind, lane, label, detail, title: `${label}: ${detail}`, tid: 0, wanted };
 }
 
+const CHARTS_MAX = 40;
+
+/** "TYPE.FIELD" of a numeric field; what the URL has of a chart. */
+export function chartKey(type: string | null | undefined, field: string | null): string {
+  return `${type ?? ""}.${field ?? ""}`;
+}
+
+function eventRows(
+  points: readonly PointsLane[],
+  charts: ReadonlySet<string>,
+): Omit<Row, "top" | "height">[] {
+  const out: Omit<Row, "top" | "height">[] = [];
+  for (const lane of points) {
+    if (lane.kind === "queue") continue;
+    const kind = PointsKind[lane.kind];
+    const name = lane.kind === "notes" ? "notes" : (lane.name ?? "unnamed");
+    out.push(
+      plain(lane.kind === "counter" ? "chart" : "events", lane.index, name, count(lane.count), [
+        { lane: lane.index, layer: pointsLayer(kind) },
+      ]),
+    );
+    lane.fields?.forEach((field, at) => {
+      if (!field.is_number || !charts.has(chartKey(lane.name, field.name))) return;
+      const wanted = [{ lane: lane.index, layer: pointsLayer(PointsKind.field, at) }];
+      const row = plain("chart", lane.index, field.name ?? "unnamed", name, wanted);
+      out.push({ ...row, unit: field.unit ?? "" });
+    });
+  }
+  return out.slice(0, CHARTS_MAX);
+}
+
+/** Depths as they were recorded, of runtimes and of workers. */
+function queueRows(points: readonly PointsLane[]): Omit<Row, "top" | "height">[] {
+  return points
+    .filter((lane) => lane.kind === "queue")
+    .slice(0, CHARTS_MAX)
+    .map((lane) => {
+      const isOfWorker = lane.worker !== null && lane.worker !== undefined;
+      const label = isOfWorker ? `queue of worker ${lane.worker}` : "queue of all";
+      return plain("chart", lane.index, label, lane.name ?? `${count(lane.count)} samples`, [
+        { lane: lane.index, layer: pointsLayer(PointsKind.queue) },
+      ]);
+    });
+}
+
 /** task: name of the chosen one; "": none. */
-export function layRows(trace: TraceInfo, task: string, folded: ReadonlySet<string>): Row[] {
+export function layRows(
+  trace: TraceInfo,
+  task: string,
+  folded: ReadonlySet<string>,
+  points: readonly PointsLane[],
+  charts: ReadonlySet<string>,
+): Row[] {
   const out: Omit<Row, "top" | "height">[] = [];
   const put = (group: string, detail: string, rows: Omit<Row, "top" | "height">[]): void => {
     if (!rows.length) return;
@@ -108,8 +181,9 @@ export function layRows(trace: TraceInfo, task: string, folded: ReadonlySet<stri
   for (const [name, rows] of groups) put(name, `${rows.length}`, rows);
   put("tasks", "", [
     plain("alive", -1, "tasks alive", "", [{ lane: 0, layer: ALIVE }]),
-    plain("ready", -1, "ready tasks", "woken, not polled yet", [{ lane: 0, layer: READY }]),
+    plain("ready", -1, "ready tasks", "derived from wakes", [{ lane: 0, layer: READY }]),
   ]);
+  put("queues", "recorded", queueRows(points));
   const spans = trace.lanes.flatMap((lane, index) =>
     lane.kind === "spans"
       ? [
@@ -130,6 +204,7 @@ export function layRows(trace: TraceInfo, task: string, folded: ReadonlySet<stri
       : `${spans.length}`,
     spans,
   );
+  put("events and counters", "", eventRows(points, charts));
   const blocking = trace.lanes.flatMap((lane, index) =>
     lane.kind === "blocking"
       ? [

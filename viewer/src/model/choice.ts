@@ -3,23 +3,24 @@
 import { Layer, NONE, type Strip } from "../engine/protocol";
 import { key, type Hit } from "../draw/timeline";
 import type { Row } from "../layout/rows";
-import type { PollFacts, Report, RunFacts, SpanFacts, WhyAnswer } from "./trace";
+import type { EventFacts, PollFacts, Report, RunFacts, SpanFacts, WhyAnswer } from "./trace";
 
 export interface Selection {
-  kind: "poll" | "span" | "run";
+  kind: Hit["kind"];
   lane: number;
   layer: number;
   row: number;
   poll: PollFacts | null;
   span: SpanFacts | null;
   run: RunFacts | null;
+  event: EventFacts | null;
   why: WhyAnswer | null;
   isWhyAsked: boolean;
 }
 
 /** What is selected, before anything is known of it. */
 export function selectionOf(of: Pick<Selection, "kind" | "lane" | "layer" | "row">): Selection {
-  return { ...of, poll: null, span: null, run: null, why: null, isWhyAsked: false };
+  return { ...of, poll: null, span: null, run: null, event: null, why: null, isWhyAsked: false };
 }
 
 /** The longest poll that any pixel of the workers shows. */
@@ -56,4 +57,12 @@ export function ranksOf(names: ReadonlyMap<number, string>, report: Report): Map
   }
   for (const index of names.keys()) if (!ranks.has(index)) ranks.set(index, ranks.size);
   return ranks;
+}
+
+/** What all that can be selected have. */
+export function chosenOf(
+  selection: Selection | null,
+): PollFacts | SpanFacts | RunFacts | EventFacts | null {
+  if (!selection) return null;
+  return selection.poll ?? selection.span ?? selection.run ?? selection.event;
 }

@@ -169,6 +169,32 @@ export interface SpanFacts {
   fields: { key: string; value: string }[];
 }
 
+/** src/lanes/points.c */
+export interface PointsLane {
+  kind: "events" | "counter" | "notes" | "queue";
+  index: number;
+  name?: string | null;
+  worker?: number | null;
+  count: number;
+  left_out?: number;
+  fields?: { name: string | null; unit: string | null; is_number: boolean }[];
+}
+
+export interface EventFacts {
+  id: string;
+  name: string | null;
+  start_ns: number;
+  duration_ns: number;
+  value?: number;
+  fields?: {
+    key: string;
+    unit: string | null;
+    value?: string | number | boolean | null;
+    /** Of a real number. */
+    bits?: string;
+  }[];
+}
+
 export interface RunFacts {
   id: string;
   name: string | null;

@@ -14,6 +14,7 @@ import type {
   WhyAnswer,
 } from "../model/trace";
 import { ChainPanel } from "./chain";
+import { EventFactsOf, EventsPanel } from "./events";
 import { FlamePanel } from "./flame";
 import { SpansPanel } from "./spans";
 import { WakesPanel } from "./wakes";
@@ -40,7 +41,7 @@ const FRAMES_SHOWN = 12;
 const FRAMES_FIRST = 5;
 const PARTS_SHOWN = 8;
 
-function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
+export function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
   return (
     <dl>
       {rows.map(([name, value]) => (
@@ -460,6 +461,7 @@ const PANELS: readonly [string, string][] = [
   ["chain", "Chain"],
   ["wakes", "Wakes"],
   ["spans", "Spans"],
+  ["events", "Events"],
 ];
 
 function Tabs({ store, panel }: { store: Store; panel: string }) {
@@ -484,6 +486,7 @@ function Selected({ store }: { store: Store }) {
   const selection = store.selection;
   if (selection?.poll) return <Poll store={store} poll={selection.poll} />;
   if (selection?.span) return <Span store={store} span={selection.span} />;
+  if (selection?.event) return <EventFactsOf store={store} event={selection.event} />;
   if (selection?.run) return <Run store={store} run={selection.run} />;
   return (
     <p class="faint pad">
@@ -505,6 +508,7 @@ export function Details({ store }: { store: Store }) {
       {panel === "chain" && <ChainPanel store={store} />}
       {panel === "wakes" && <WakesPanel store={store} />}
       {panel === "spans" && <SpansPanel store={store} />}
+      {panel === "events" && <EventsPanel store={store} />}
     </section>
   );
 }

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Store } from "../app/store";
+import { goToFound, search } from "../app/walk";
 import type { Found } from "../model/trace";
 import { shortName } from "../model/names";
 import { count, duration } from "../model/time";
@@ -23,7 +24,7 @@ const KEYS: readonly [string, string][] = [
   ["g", "go to a time"],
   ["c", "colours: duration, spawn place, finding"],
   ["u", "times: from the beginning, or UTC"],
-  ["1 … 6", "panels: selected, life of a task, flame graph, causal chain, wakes, spans"],
+  ["1 … 7", "panels: selected, life of a task, flame graph, chain, wakes, spans, events"],
   ["y", "copy the link of this view"],
   ["Esc", "close, or clear the selection"],
 ];
@@ -186,7 +187,7 @@ export function Search({ store }: { store: Store }) {
   };
   const found = text ? store.found : [];
   const choose = (one: Found | undefined): void => {
-    if (one) void store.goToFound(one);
+    if (one) void goToFound(store, one);
   };
   return (
     <Overlay label="Search" close={close}>
@@ -198,7 +199,7 @@ export function Search({ store }: { store: Store }) {
         onInput={(event) => {
           setText(event.currentTarget.value);
           setAt(0);
-          void store.search(event.currentTarget.value);
+          void search(store, event.currentTarget.value);
         }}
         onKeyDown={(event) => {
           if (event.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
