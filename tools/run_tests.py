@@ -353,7 +353,8 @@ def suite_lint():
     for manifest in map(pathlib.Path, listed):
         name = manifest.parent.name
         tally.add(command(f"lint/rustfmt-{name}",
-                          ["cargo", "fmt", "--check", "--manifest-path", str(manifest)], 120))
+                          ["cargo", "fmt", "--all", "--check", "--manifest-path",
+                           str(manifest)], 120))
     return tally
 
 

@@ -20,7 +20,7 @@ use crate::recorder::c_string;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing is dumped before wait(), bytes() or .await"]
+#[must_use = "nothing is dumped before wait(), bytes(), request() or .await"]
 #[derive(Default)]
 pub struct Dump {
     options: DumpOptions,
@@ -83,6 +83,13 @@ impl Dump {
     /// Nothing is recorded here, or what the disk refused.
     pub fn wait(self) -> Result<Dumped, Error> {
         self.error.map_or_else(|| raw::dump(&self.options, None), Err)
+    }
+
+    /// Asks for it and returns at once; nothing says how it went but [`Status`](crate::Status).
+    pub fn request(self) {
+        if self.error.is_none() {
+            let _ = raw::dump_then(&self.options, Box::new(|_| {}));
+        }
     }
 
     /// Makes it in memory; the calling thread waits. `std::io::Cursor` makes a reader of it.

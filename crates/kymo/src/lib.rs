@@ -12,17 +12,59 @@
 #![deny(unsafe_code)]
 
 mod config;
+mod counter;
 mod dump;
 mod error;
+mod names;
 mod probe;
 #[allow(unsafe_code)]
 mod raw;
 mod recorder;
+mod span;
+mod spawn;
+mod testing;
 
 pub use config::{Config, ConfigBuilder, Events, Knob, Mode, KNOBS};
+pub use counter::{mark, Counter};
 pub use dump::{dump, Dump, Dumping};
 pub use error::Error;
-pub use raw::Dumped;
+pub use names::SpanName;
+pub use raw::{Alloc, Dumped};
 pub use recorder::{
     init, init_with, is_recording, pause, reopen_after_fork, resume, shutdown, Recorder, Status,
 };
+pub use span::{request, request_id, Request, Span};
+pub use spawn::{spawn, spawn_local, spawn_local_on, spawn_on, JoinSetExt};
+pub use testing::dump_on_panic;
+
+/// `async fn main` on a Tokio runtime, recorded from before the runtime is built until after it
+/// ended. Takes Tokio's `flavor`, `worker_threads` and `start_paused`.
+///
+/// ```no_run
+/// #[kymo::main(worker_threads = 2)]
+/// async fn main() {
+///     kymo::spawn(async { /* work */ }).await.expect("it did not panic");
+/// }
+/// ```
+#[cfg(feature = "macros")]
+pub use kymo_macros::main;
+
+/// A test on a Tokio runtime of its own; when it fails, what it did becomes a trace below
+/// `target/kymo`, or KYMO_TEST_DIR. Takes what [`main`](macro@main) takes; one thread is the
+/// default.
+///
+/// ```no_run
+/// #[kymo::test]
+/// async fn answers() {
+///     assert_eq!(2 + 2, 4);
+/// }
+/// ```
+#[cfg(feature = "macros")]
+pub use kymo_macros::test;
+
+/// For the macros of this crate alone.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::testing::{end_main, test};
+    pub use tokio;
+}

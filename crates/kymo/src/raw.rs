@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The C functions as safe ones: all the unsafe code of this crate.
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::mem::size_of;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kymo_sys as sys;
@@ -179,6 +181,17 @@ pub(crate) fn reopen() -> Result<(), Error> {
 }
 
 // ---- Tokio ----
+
+/// A recorder is open, and Tokio's own tables are not recorded.
+static IS_WRAPPING: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn is_wrapping() -> bool {
+    IS_WRAPPING.load(Ordering::Relaxed)
+}
+
+pub(crate) fn set_wrapping(is_wrapping: bool) {
+    IS_WRAPPING.store(is_wrapping, Ordering::Relaxed);
+}
 
 pub(crate) fn start_tokio() -> Result<String, Error> {
     let mut sentence = [0 as c_char; SENTENCE_BYTES];
@@ -369,6 +382,92 @@ pub(crate) fn begin_span(name: u32, parent: u64) -> RawSpan {
 pub(crate) fn end_span(span: &mut RawSpan) {
     // SAFETY: begin_span() filled it; a second end does nothing.
     unsafe { sys::kymo_span_end(span) }
+}
+
+pub(crate) fn begin_poll(task: u64, name: u32) {
+    // SAFETY: any numbers are fine.
+    unsafe { sys::kymo_sys_poll_begin(task, name) }
+}
+
+pub(crate) fn end_poll(flags: u32) {
+    // SAFETY: with no poll open it does nothing.
+    unsafe { sys::kymo_sys_poll_end(flags) }
+}
+
+pub(crate) fn wake(task: u64, flags: u32) {
+    // SAFETY: any numbers are fine.
+    unsafe { sys::kymo_sys_wake(task, flags) }
+}
+
+pub(crate) fn end_task(task: u64, name: u32) {
+    // SAFETY: any numbers are fine.
+    unsafe { sys::kymo_sys_task_end(task, name) }
+}
+
+// ---- allocations ----
+
+/// A global allocator that samples what it allocates: one of [`alloc_bytes`] bytes, with its stack.
+/// An allocation that is not sampled costs a subtraction and a branch.
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOC: kymo::Alloc = kymo::Alloc::system();
+/// ```
+///
+/// [`alloc_bytes`]: crate::ConfigBuilder::alloc_bytes
+pub struct Alloc<A = System>(A);
+
+impl Alloc {
+    /// Over the system's allocator.
+    pub const fn system() -> Self {
+        Alloc(System)
+    }
+}
+
+impl<A> Alloc<A> {
+    /// Over another allocator.
+    pub const fn over(allocator: A) -> Self {
+        Alloc(allocator)
+    }
+}
+
+fn allocated(address: *mut u8, bytes: usize) {
+    // SAFETY: it counts bytes in a variable of the thread.
+    if unsafe { sys::kymo_sys_alloc_is_due(bytes) } {
+        // SAFETY: the address is a number to it.
+        unsafe { sys::kymo_sys_alloc(address.cast_const().cast(), bytes) }
+    }
+}
+
+fn freed(address: *mut u8) {
+    // SAFETY: the address is a number to it.
+    unsafe { sys::kymo_sys_free(address.cast_const().cast()) }
+}
+
+// SAFETY: every call is passed on as it came.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        let address = unsafe { self.0.alloc(layout) };
+
+        allocated(address, layout.size());
+        address
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        let address = unsafe { self.0.alloc_zeroed(layout) };
+
+        allocated(address, layout.size());
+        address
+    }
+
+    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+        freed(address);
+        // SAFETY: as the caller promises.
+        unsafe { self.0.dealloc(address, layout) }
+    }
+    // realloc: the default, by alloc and dealloc of this one.
 }
 
 // ---- quantities, as all of kymo reads them ----

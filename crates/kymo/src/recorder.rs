@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::{Config, Events, Mode};
 use crate::error::Error;
-use crate::{probe, raw};
+use crate::{names, probe, raw};
 
 /// The recorder that init() started: it lives until the process ends.
 static OF_INIT: Mutex<Option<Recorder>> = Mutex::new(None);
@@ -104,6 +104,8 @@ impl Recorder {
             Err(Error::invalid("refused by the configuration (intercept = false)"))
         };
 
+        names::start_over();
+        raw::set_wrapping(intercepted.is_err());
         describe(&intercepted);
         Ok(Recorder { open: Some(open), intercepted })
     }
@@ -183,6 +185,7 @@ impl Drop for Recorder {
 }
 
 fn close(open: raw::Open) -> Result<(), Error> {
+    raw::set_wrapping(false);
     // Where nothing was intercepted there is nothing to restore.
     let _ = raw::stop_tokio();
     open.close()
