@@ -13,7 +13,9 @@
 #include <kymo/poll_cost.h>
 #include <kymo/reader.h>
 #include <kymo/recorder.h>
+#include <kymo/schema.h>
 #include <kymo/span.h>
 #include <kymo/stack.h>
+#include <kymo/tokio.h>
 
 #endif

@@ -569,11 +569,7 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 		ky_convert_conn(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_CUSTOM:
-		/* Nothing registers schemas yet, so the words have no meaning yet. */
-		convert->common->stats.records_lost++;
-		ky_chunk_loss(&convert->chunk,
-			      &(struct ky_loss){thread->tid, KY_LOSS_UNSUPPORTED, 1, ns, ns, true},
-			      ns);
+		ky_convert_custom(convert, thread, rec, ns);
 		break;
 	default:
 		break;
@@ -649,9 +645,14 @@ static void dispatch(struct ky_convert *convert, struct ky_dthread *thread,
 	}
 }
 
-/* Records of more than one payload word take two entries. */
-static inline uint32_t is_pair(uint32_t type)
+/* Entries after the first: records of more than one payload word take two, those of the application
+ * one for each two words after the first. */
+static inline uint32_t more_of(const struct ky_rec *rec)
 {
+	uint32_t type = rec->type;
+
+	if (__builtin_expect(type == KYMO_RECORD_CUSTOM, 0))
+		return rec->arg / 2;
 	return type == KYMO_RECORD_WORKER_BEGIN || type == KYMO_RECORD_SPAN_BEGIN ||
 	       type == KYMO_RECORD_SPAN_END || type == KYMO_RECORD_POLL_COUNTS ||
 	       type == KYMO_RECORD_POLL_COST || type == KYMO_RECORD_CONN_BEGIN ||
@@ -665,7 +666,7 @@ static inline uint32_t report(struct ky_convert *convert, struct ky_dthread *thr
 	if (__builtin_expect(rec->type < KY_REC_MORE, 1)) {
 		dispatch(convert, thread, rec, ns);
 		convert->chunk.records_reported++;
-		return 1u + is_pair(rec->type);
+		return 1u + more_of(rec);
 	}
 	switch (rec->type) {
 	case KY_REC_GAP:

@@ -52,6 +52,11 @@ struct ky_convert {
 	bool is_out_of_memory; /* something could not be counted */
 };
 
+/* ---- custom_event.c ---- */
+/* An event of the application; one that makes no sense is a loss. */
+void ky_convert_custom(struct ky_convert *convert, const struct ky_dthread *thread,
+		       const struct ky_rec *rec, uint64_t ns);
+
 /* ---- convert.c ---- */
 /* Turns the records at the head of the thread's queue up to and including the stamp `limit` into
  * events. Returns 0; KY_CONVERT_FULL: with next_ns. */

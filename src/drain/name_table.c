@@ -22,6 +22,9 @@ void ky_name_release(struct ky_name_table *names)
 		ky_free(names->list[i].text);
 	for (uint32_t i = 0; i < names->string_count; i++)
 		ky_free(names->strings[i].text);
+	for (uint32_t i = 0; i < names->schema_count; i++)
+		ky_free(names->schemas[i].text.text);
+	ky_free(names->schemas);
 	ky_free(names->list);
 	ky_free(names->strings);
 }

@@ -28,6 +28,12 @@ struct ky_string {
 	uint32_t text_bytes;
 };
 
+/* A type of event of the application (event_schema.h). */
+struct ky_custom_schema {
+	struct ky_string text;
+	uint64_t chunk_serial; /* of the stream that has it */
+};
+
 struct ky_name_module {
 	uint32_t id;
 	struct ky_entry_module entry;
@@ -57,6 +63,8 @@ struct ky_name_table {
 	uint32_t count;
 	struct ky_string *strings;
 	uint32_t string_count;
+	struct ky_custom_schema *schemas;
+	uint32_t schema_count;
 	ky_name_fn name; /* NULL: texts of the directory only */
 	void *name_ctx;
 	const struct ky_module_table *modules;

@@ -46,6 +46,19 @@ static int thread_change(struct ky_copy *copy, struct ky_slot_cursor *cursor, co
 	return ky_gap_account(copy, thread, words[3], words[2], &has_gap);
 }
 
+/* Two of its words after the first in each KY_REC_MORE. */
+static int custom(struct ky_copy *copy, struct ky_dthread *thread, const uint64_t *words)
+{
+	uint32_t count = (uint32_t)words[0] & 0xffffu;
+	int err = ky_copy_push(copy, thread, thread->read_ticks, KYMO_RECORD_CUSTOM, count,
+			       count ? words[1] : 0);
+
+	for (uint32_t i = 2; i <= count && !err; i += 2)
+		err = ky_copy_push(copy, thread, words[i], KY_REC_MORE, 0,
+				   i < count ? words[i + 1] : 0);
+	return err;
+}
+
 static int special(struct ky_copy *copy, struct ky_slot_cursor *cursor, const uint64_t *words,
 		   uint32_t type)
 {
@@ -68,8 +81,7 @@ static int special(struct ky_copy *copy, struct ky_slot_cursor *cursor, const ui
 	}
 	thread->read_ticks = ky_record_ticks(thread->read_ticks, words[0]);
 	if (type == KYMO_RECORD_CUSTOM)
-		return ky_copy_push(copy, thread, thread->read_ticks, type,
-				    (uint32_t)words[0] & 0xffffu, words[1]);
+		return custom(copy, thread, words);
 	if (type == KYMO_RECORD_SPAN_BEGIN || type == KYMO_RECORD_SPAN_END ||
 	    type == KYMO_RECORD_CONN_WAIT)
 		return ky_copy_push(copy, thread, thread->read_ticks, type, 0, words[1]) ||

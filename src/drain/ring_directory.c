@@ -10,6 +10,7 @@
 #include <kymo/recorder.h>
 #include <stdio.h>
 #include <string.h>
+#include <wire/event_schema.h>
 
 #define ENTRY_BYTES_MAX (64u << 10) /* no writer makes larger ones; larger ones are skipped */
 #define MODULES_MAX 16384u
@@ -194,6 +195,26 @@ static int read_metadata(struct ky_copy *copy, const struct ky_entry *entry, con
 	return err == -ENOMEM ? err : 0;
 }
 
+static int read_schema(struct ky_copy *copy, const struct ky_entry *entry, const uint8_t *payload)
+{
+	struct ky_name_table *names = &copy->common->names;
+	struct ky_string *text;
+	int err;
+
+	if (entry->id >= KY_SCHEMAS_MAX || entry->payload_bytes > KY_SCHEMA_BYTES_MAX)
+		return 0; /* events of it are counted as lost */
+	err = grow(copy, (void **)&names->schemas, &names->schema_count, entry->id,
+		   sizeof(*names->schemas));
+	if (err)
+		return err;
+	text = &names->schemas[entry->id].text;
+	if (text->text)
+		return 0;
+	text->text = ky_name_copy_text(payload, entry->payload_bytes);
+	text->text_bytes = entry->payload_bytes;
+	return text->text ? 0 : -ENOMEM;
+}
+
 static int read_entry(struct ky_copy *copy, const struct ky_entry *entry, const uint8_t *payload)
 {
 	switch (entry->kind) {
@@ -213,6 +234,8 @@ static int read_entry(struct ky_copy *copy, const struct ky_entry *entry, const 
 		return read_metadata(copy, entry, payload);
 	case KY_ENTRY_THREAD_EXIT:
 		return read_exit(copy, entry, payload);
+	case KY_ENTRY_SCHEMA:
+		return read_schema(copy, entry, payload);
 	default:
 		return 0; /* from a newer recorder */
 	}

@@ -104,7 +104,9 @@ static int read_counters(struct ky_copy *copy, const struct ky_ring_side *area,
 	uint32_t count = ky_counter_count(area);
 	int err = 0;
 
-	if (copy->common->now_ns - copy->counters_ns < COUNTERS_PACE_NS && copy->counters_ns)
+	/* The last values are written whenever the reading before was. */
+	if (!copy->common->is_final && copy->counters_ns &&
+	    copy->common->now_ns - copy->counters_ns < COUNTERS_PACE_NS)
 		return 0;
 	copy->counters_ns = copy->common->now_ns;
 	for (uint32_t i = 0; i < count && !err; i++) {

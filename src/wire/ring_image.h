@@ -414,7 +414,7 @@ enum ky_entry_kind {
 	KY_ENTRY_RUNTIME = 6,     /* payload: struct ky_entry_runtime + name text */
 	KY_ENTRY_METADATA = 7, /* payload: u32 key_bytes, key, value; the last one of a key wins */
 	KY_ENTRY_THREAD_EXIT = 8, /* id = thread index; payload: u64 ticks */
-	KY_ENTRY_SCHEMA = 9       /* id = schema id; payload: a TRC schema frame body */
+	KY_ENTRY_SCHEMA = 9       /* id = schema id; payload: event_schema.h */
 };
 
 struct ky_entry {

@@ -8,6 +8,7 @@ Builds and runs the examples of crates/ and reads their traces with `kymo`. --ga
 one alone, as a release build. Output is TAP.
 """
 import argparse
+import json
 import os
 import pathlib
 import subprocess
@@ -114,6 +115,49 @@ def check_minimal(tap, options):
                   "in flight mode it leaves neither a trace nor its ring", ran.detail())
 
 
+def events_of(kymo, traces):
+    done = subprocess.run([kymo, "events", "--json", traces], text=True, capture_output=True,
+                          check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check_events(tap, options):
+    """Events, spans, requests, counters and labels of the application, as it wrote them."""
+    program = build(options, "kymo", "--example", "events") / "events"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        ran = run([program], pathlib.Path(name))
+        tap.check(ran.status == 0 and ran.out.split() == ["100"], "events: ends as without kymo",
+                  ran.detail())
+        rows = events_of(options.kymo, ran.folder / "traces")
+        tap.check(not [row for row in rows if row["event"] == "LossEvent"],
+                  "events: nothing is lost")
+        orders = {row["fields"]["id"]: row["fields"] for row in rows
+                  if row["event"] == "OrderPlaced"}
+        wanted = {number: {
+            "id": number, "price": number / 4, "took": number * 1000,
+            "note": "näher" * (number % 5), "is_gift": number % 2 == 0, "balance": -number,
+            "to.country": "de", "to.zip": None if number % 3 else 10115} for number in range(100)}
+        found = {number: {key: fields.get(key) for key in wanted[0]}
+                 for number, fields in orders.items()}
+        tap.check(found == wanted, "events: each has the values that were written", str(found))
+        tap.check(all(fields["task_id"] for fields in orders.values()),
+                  "events: each names the task that is polled", str(orders))
+        begun = {row["fields"]["span_id"]: row["fields"] for row in rows
+                 if row["event"].startswith("SpanEnter")}
+        parents = [begun.get(fields["parent_span_id"], {}).get("span_name")
+                   for fields in begun.values() if fields["span_name"] == "place order"]
+        tap.check(parents == ["POST /order"] * 100,
+                  "events: a span in a spawned task belongs to the request", str(parents))
+        ended = [row for row in rows if row["event"].startswith("SpanExit")]
+        tap.check(len(begun) == len(ended) == 200, "events: every span begins and ends")
+        marks = [row for row in rows if row["event"] == "AnnotationEvent"]
+        tap.check(len(marks) == 1 and "the shop opens" in str(marks), "events: the label is there",
+                  str(marks))
+        counters = [row["fields"] for row in rows if row["event"] == "CounterEvent"]
+        tap.check(counters and 100 in counters[-1].values(), "events: the counter's last value",
+                  str(counters))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--gate", action="store_true")
@@ -128,7 +172,7 @@ def main():
     done = subprocess.run(["tools/build.sh", "gcc", "kymo", "adapters/tokio/libkymo-preload.so"],
                           cwd=ROOT, text=True, capture_output=True, check=False)
     tap.check(done.returncode == 0, "kymo builds", done.stdout + done.stderr)
-    checks = [check_minimal]
+    checks = [check_minimal, check_events]
     for check in checks:
         if options.only in check.__name__:
             check(tap, options)

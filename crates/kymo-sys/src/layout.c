@@ -2,6 +2,7 @@
 /* The structs of src/lib.rs are these: the same numbers stand there. */
 #include <kymo/dump.h>
 #include <kymo/recorder.h>
+#include <kymo/schema.h>
 #include <kymo/span.h>
 #include <stddef.h>
 
@@ -20,5 +21,8 @@ _Static_assert(sizeof(struct kymo_dump_options) == 120 &&
 _Static_assert(sizeof(struct kymo_dump_result) == 592 &&
 		       offsetof(struct kymo_dump_result, path) == 80,
 	       "struct kymo_dump_result");
+_Static_assert(sizeof(struct kymo_custom_field) == 24 && KYMO_CUSTOM_WORDS_MAX == 120 &&
+		       KYMO_CUSTOM_STRING_BYTES_MAX == 512,
+	       "struct kymo_custom_field");
 _Static_assert(sizeof(struct kymo_span) == 24 && sizeof(struct kymo_key_value) == 16,
 	       "struct kymo_span, struct kymo_key_value");

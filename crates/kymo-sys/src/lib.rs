@@ -192,6 +192,25 @@ const _: () =
     assert!(size_of::<kymo_dump_options>() == 120 && offset_of!(kymo_dump_options, done) == 104);
 
 #[repr(C)]
+#[derive(Clone, Copy)]
+pub struct kymo_custom_field {
+    pub name: *const c_char,
+    /// enum kymo_custom_type
+    pub kind: u32,
+    pub unit: *const c_char,
+}
+
+pub const KYMO_CUSTOM_WORDS_MAX: usize = 120;
+pub const KYMO_CUSTOM_STRING_BYTES_MAX: usize = 512;
+pub const KYMO_CUSTOM_I64: u32 = 1;
+pub const KYMO_CUSTOM_F64: u32 = 2;
+pub const KYMO_CUSTOM_BOOL: u32 = 3;
+pub const KYMO_CUSTOM_STRING: u32 = 4;
+pub const KYMO_CUSTOM_INTERNED: u32 = 7;
+pub const KYMO_CUSTOM_U64: u32 = 9;
+pub const KYMO_CUSTOM_OPTIONAL: u32 = 0x80;
+
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct kymo_span {
     pub id: u64,
@@ -200,7 +219,11 @@ pub struct kymo_span {
     pub slot: u32,
 }
 
-const _: () = assert!(size_of::<kymo_span>() == 24 && size_of::<kymo_key_value>() == 16);
+const _: () = assert!(
+    size_of::<kymo_span>() == 24
+        && size_of::<kymo_key_value>() == 16
+        && size_of::<kymo_custom_field>() == 24
+);
 
 extern "C" {
     pub fn kymo_error_text(code: c_int) -> *const c_char;
@@ -242,6 +265,13 @@ extern "C" {
 
     pub fn kymo_span_begin(span: *mut kymo_span, name: u32, parent: u64);
     pub fn kymo_span_end(span: *mut kymo_span);
+
+    pub fn kymo_custom_register(
+        name: *const c_char,
+        fields: *const kymo_custom_field,
+        field_count: u32,
+    ) -> u32;
+    pub fn kymo_custom_write(words: *const u64, count: u32);
 
     pub fn kymo_sys_poll_begin(task: u64, name: u32);
     pub fn kymo_sys_poll_end(flags: u32);

@@ -15,6 +15,7 @@ mod config;
 mod counter;
 mod dump;
 mod error;
+mod event;
 mod names;
 mod probe;
 #[allow(unsafe_code)]
@@ -28,6 +29,7 @@ pub use config::{Config, ConfigBuilder, Events, Knob, Mode, KNOBS};
 pub use counter::{mark, Counter};
 pub use dump::{dump, Dump, Dumping};
 pub use error::Error;
+pub use event::{record, Event, Field, Interned, Value, Values};
 pub use names::SpanName;
 pub use raw::{Alloc, Dumped};
 pub use recorder::{
@@ -62,9 +64,32 @@ pub use kymo_macros::main;
 #[cfg(feature = "macros")]
 pub use kymo_macros::test;
 
+/// Makes a struct with named fields an [`Event`](trait@Event): one field of the trace each.
+///
+/// On the struct: `#[kymo(name = "...")]`. On a field: `#[kymo(unit = "bytes")]`, `#[kymo(name =
+/// "...")]`, `#[kymo(intern)]` for a text that repeats, `#[kymo(flatten)]` for a struct that is an
+/// event itself, `#[kymo(skip)]`. Fields are of any [`Value`].
+///
+/// ```
+/// #[derive(kymo::Event)]
+/// struct OrderPlaced<'a> {
+///     order: u64,
+///     #[kymo(unit = "bytes")]
+///     size: u32,
+///     #[kymo(intern)]
+///     country: &'a str,
+///     coupon: Option<String>,
+/// }
+///
+/// kymo::record(&OrderPlaced { order: 7, size: 120, country: "de", coupon: None });
+/// ```
+#[cfg(feature = "macros")]
+pub use kymo_macros::Event;
+
 /// For the macros of this crate alone.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::names::Cached;
     pub use crate::testing::{end_main, test};
     pub use tokio;
 }

@@ -12,10 +12,12 @@ pub(crate) fn start_over() {
 }
 
 /// A number for as long as one recorder is open; 0 is not kept, so the next call asks again.
-pub(crate) struct Cached(AtomicU64);
+pub struct Cached(AtomicU64);
 
 impl Cached {
-    pub(crate) const fn new() -> Self {
+    /// For a static.
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
         Cached(AtomicU64::new(0))
     }
 

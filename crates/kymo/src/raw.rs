@@ -369,6 +369,37 @@ pub(crate) fn counter_value(counter: u32) -> i64 {
     unsafe { sys::kymo_counter_value(counter) }
 }
 
+pub(crate) fn register_event(name: &str, fields: &[crate::event::Field]) -> u32 {
+    let texts: Vec<Option<(CString, CString)>> = fields
+        .iter()
+        .map(|field| {
+            Some((CString::new(field.name.as_str()).ok()?, CString::new(field.unit).ok()?))
+        })
+        .collect();
+    let (Ok(name), Some(texts)) =
+        (CString::new(name), texts.into_iter().collect::<Option<Vec<_>>>())
+    else {
+        return 0;
+    };
+    let fields: Vec<sys::kymo_custom_field> = fields
+        .iter()
+        .zip(&texts)
+        .map(|(field, (name, unit))| sys::kymo_custom_field {
+            name: name.as_ptr(),
+            kind: field.kind,
+            unit: unit.as_ptr(),
+        })
+        .collect();
+
+    // SAFETY: all texts live during the call, which copies them.
+    unsafe { sys::kymo_custom_register(name.as_ptr(), fields.as_ptr(), fields.len() as u32) }
+}
+
+pub(crate) fn write_event(words: &[u64]) {
+    // SAFETY: so many words.
+    unsafe { sys::kymo_custom_write(words.as_ptr(), words.len() as u32) }
+}
+
 pub(crate) type RawSpan = sys::kymo_span;
 
 pub(crate) fn begin_span(name: u32, parent: u64) -> RawSpan {

@@ -12,8 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Takes the lock when names may be added: something is open and this is no orphan of a fork. */
-static bool lock_open(struct ky_lock_mark *mark)
+bool ky_engine_lock_open(struct ky_lock_mark *mark)
 {
 	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE);
 
@@ -35,7 +34,7 @@ static uint32_t add(add_fn fn, const struct ky_directory_item *item)
 	int err = errno;
 	uint32_t id = 0;
 
-	if (lock_open(&mark)) {
+	if (ky_engine_lock_open(&mark)) {
 		id = fn(&ky_engine.directory, item);
 		ky_engine_unlock(mark);
 	}
@@ -185,7 +184,7 @@ int kymo_recorder_mode(uint32_t mode)
 
 	if (mode != KYMO_MODE_STREAM && mode != KYMO_MODE_FLIGHT)
 		return -EINVAL;
-	if (!lock_open(&mark))
+	if (!ky_engine_lock_open(&mark))
 		return KYMO_E_CLOSED;
 	set_mode_locked(mode);
 	ky_engine_unlock(mark);

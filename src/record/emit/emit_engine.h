@@ -154,9 +154,14 @@ struct ky_lock_mark {
 /* Takes the lock with this thread marked as inside an event, so that a signal handler which emits
  * meanwhile is dropped instead of waiting for us. */
 struct ky_lock_mark ky_engine_lock(void);
+/* The same when names may be added: something is open and this is no orphan of a fork. */
+bool ky_engine_lock_open(struct ky_lock_mark *mark);
 /* Of the calling thread, which holds the lock: without a system call where that is possible. */
 uint32_t ky_engine_tid_locked(void);
 void ky_engine_unlock(struct ky_lock_mark mark);
+
+/* A record of any number of payload words that fits a sub-buffer, by the slow path. */
+void ky_emit_words(uint32_t record, uint32_t arg, uint32_t words, const uint64_t *payload);
 
 /* The engine's half of kymo_recorder_open(): everything but the drain thread. */
 int ky_engine_open(const struct kymo_recorder_options *options);

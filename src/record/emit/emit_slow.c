@@ -287,3 +287,8 @@ void kymo_emit_slow(uint32_t record, uint32_t arg, uint32_t words, uint64_t a, u
 	enter(record, arg, words < 3 ? words : 3, payload);
 	errno = err;
 }
+
+void ky_emit_words(uint32_t record, uint32_t arg, uint32_t words, const uint64_t *payload)
+{
+	enter(record, arg, words, payload);
+}
