@@ -538,7 +538,9 @@ impl ConfigBuilder {
                         self.take(knob, key, value.as_str().unwrap_or(""));
                     }
                 }
-                other => self.take(knob, key, &other.to_string()),
+                toml::Value::Integer(value) => self.take(knob, key, &value.to_string()),
+                toml::Value::Boolean(value) => self.take(knob, key, &value.to_string()),
+                _ => self.fail(Error::invalid(format!("{key}: it is one of: {}", knob.unit))),
             }
         }
         self

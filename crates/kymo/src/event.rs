@@ -43,7 +43,7 @@ pub struct Values {
 }
 
 impl Values {
-    fn new(id: u32) -> Values {
+    pub(crate) fn new(id: u32) -> Values {
         let mut values =
             Values { words: [0; sys::KYMO_CUSTOM_WORDS_MAX], count: 0, is_too_long: false };
 
@@ -51,7 +51,7 @@ impl Values {
         values
     }
 
-    fn word(&mut self, word: u64) {
+    pub(crate) fn word(&mut self, word: u64) {
         match self.words.get_mut(self.count) {
             Some(place) => {
                 *place = word;
@@ -61,8 +61,13 @@ impl Values {
         }
     }
 
+    /// One word is none that a type with fields can be: what is too long is counted as lost.
+    pub(crate) fn write(&self) {
+        raw::write_event(&self.words[..if self.is_too_long { 1 } else { self.count }]);
+    }
+
     /// At most 512 bytes, cut between characters.
-    fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         let mut bytes = text.len().min(sys::KYMO_CUSTOM_STRING_BYTES_MAX);
 
         while !text.is_char_boundary(bytes) {
@@ -119,8 +124,7 @@ pub fn record<E: Event>(event: &E) {
     let mut values = Values::new(id);
 
     event.put(&mut values);
-    // One word is none that its type can be: it is counted.
-    raw::write_event(&values.words[..if values.is_too_long { 1 } else { values.count }]);
+    values.write();
 }
 
 macro_rules! values {

@@ -24,6 +24,8 @@ mod recorder;
 mod span;
 mod spawn;
 mod testing;
+#[cfg(feature = "tracing")]
+mod tracing;
 
 pub use config::{Config, ConfigBuilder, Events, Knob, Mode, KNOBS};
 pub use counter::{mark, Counter};
@@ -38,6 +40,8 @@ pub use recorder::{
 pub use span::{request, request_id, Request, Span};
 pub use spawn::{spawn, spawn_local, spawn_local_on, spawn_on, JoinSetExt};
 pub use testing::dump_on_panic;
+#[cfg(feature = "tracing")]
+pub use tracing::{tracing_layer, TracingLayer};
 
 /// `async fn main` on a Tokio runtime, recorded from before the runtime is built until after it
 /// ended. Takes Tokio's `flavor`, `worker_threads` and `start_paused`.
