@@ -158,6 +158,165 @@ def check_events(tap, options):
                   str(counters))
 
 
+def check_runtimes(tap, options):
+    """Recorded from after the first runtime began until before it ended, with five in all."""
+    program = build(options, "kymo", "--example", "runtimes") / "runtimes"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        ran = run([program], pathlib.Path(name))
+        found = counts(options.kymo, ran.folder / "traces")
+        detail = f"{found}\n{ran.detail()}"
+        tap.check(ran.status == 0 and found.get("PollStartEvent") == int(ran.out or 0),
+                  "runtimes: every poll between start and shutdown, and no other", detail)
+        tap.check(found.get("TaskTerminateEvent") == 38 and found.get("RuntimeEvent") == 5,
+                  "runtimes: five runtimes, each with its tasks", detail)
+
+
+def check_libraries(tap, options):
+    """Tasks that libraries spawn: hyper's connections, axum's; and spans of tracing."""
+    folder = build(options, "kymo-examples", "--bins").parent
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        for case in ("hyper", "service", "traced"):
+            (pathlib.Path(name) / case).mkdir()
+        ran = run([folder / "hyper_server"], pathlib.Path(name) / "hyper")
+        found = counts(options.kymo, ran.folder / "traces")
+        tap.check(ran.status == 0 and ran.out.split() == ["400"],
+                  "hyper: every request is answered", ran.detail())
+        tap.check(found.get("TaskTerminateEvent") == found.get("TaskFirstSeenEvent") == 9,
+                  "hyper: its 8 connections and the server are seen from their begin to their end",
+                  str(found))
+        ran = run([folder / "service", "--load"], pathlib.Path(name) / "service")
+        rows = events_of(options.kymo, ran.folder / "traces")
+        spans = [row for row in rows if row["event"].startswith("SpanExit")]
+        tap.check(ran.status == 0 and ran.out.split() == ["400"] and len(spans) == 400,
+                  "axum: every request is answered, and each is a span", ran.detail())
+        ran = run([folder / "traced"], pathlib.Path(name) / "traced")
+        rows = events_of(options.kymo, ran.folder / "traces")
+        paid = [row["fields"] for row in rows if row["event"] == "INFO traced"]
+        tap.check(ran.status == 0 and len(paid) == 10
+                  and all(row["cents"] == -5 and row["ratio"] == 0.5 for row in paid),
+                  "tracing: events with their values", str(paid))
+        opened = {row["fields"]["span_id"]: row["fields"] for row in rows
+                  if row["event"].startswith("SpanEnter")}
+        nested = [fields for fields in opened.values() if fields["span_name"] == "stock"]
+        tap.check([opened[row["parent_span_id"]]["span_name"] for row in nested]
+                  == ["checkout"] * 10, "tracing: spans with their parents", str(opened))
+
+
+def check_tests(tap, options):
+    """A test that fails leaves a trace; every example in the documentation runs."""
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        environment = dict(os.environ, CARGO_TARGET_DIR=str(options.target), KYMO_TEST_DIR=name)
+        done = subprocess.run(
+            ["cargo", "test", "--locked", "--quiet", "-p", "kymo-examples", "--test",
+             "keeps_a_trace", "--", "--include-ignored"],
+            cwd=ROOT / "crates", env=environment, text=True, capture_output=True, check=False)
+        found = list(pathlib.Path(name).rglob("*fails*.trc*"))
+        tap.check("1 passed; 1 failed" in done.stdout and len(found) == 1,
+                  "a test that fails leaves one trace, with its name", done.stdout + done.stderr)
+        tap.check(found and counts(options.kymo, found[0]).get("PollEndEvent", 0) >= 1,
+                  "the trace has its polls", str(found))
+    done = subprocess.run(
+        ["cargo", "test", "--locked", "--quiet", "-p", "kymo", "--doc", "--features",
+         "tracing,toml"],
+        cwd=ROOT / "crates", env=dict(os.environ, CARGO_TARGET_DIR=str(options.target)),
+        text=True, capture_output=True, check=False)
+    tap.check(done.returncode == 0, "examples of the documentation", done.stdout + done.stderr)
+
+
+CRATE = """[package]
+name = "pinned"
+version = "0.1.0"
+edition = "2021"
+
+[workspace]
+
+[dependencies]
+kymo = {{ path = "{kymo}" }}
+tokio = {{ version = "{tokio}", features = ["macros", "rt-multi-thread", "time"] }}
+
+[profile.fat]
+inherits = "release"
+lto = "fat"
+codegen-units = 1
+
+[profile.abort]
+inherits = "release"
+panic = "abort"
+"""
+# (Tokio, flags of the compiler, profile)
+MATRIX = [
+    ("~1.38", "", "dev"), ("~1.38", "--cfg tokio_unstable", "fat"), ("~1.43", "", "release"),
+    ("~1.43", "--cfg tokio_unstable", "dev"), ("~1.47", "", "fat"), ("~1.51", "", "release"),
+    ("~1.51", "--cfg tokio_unstable", "release"), ("1", "--cfg tokio_unstable", "release"),
+    ("1", "-C relocation-model=static", "release"), ("1", "-C target-feature=+crt-static", "fat"),
+    ("1", "-C symbol-mangling-version=v0", "dev"), ("1", "", "fat"), ("1", "", "abort"),
+]
+
+
+def pinned(options, tokio, flags, profile):
+    """The smallest example on one Tokio. Returns the program; an error's text where it fails."""
+    name = "".join(letter if letter.isalnum() else "_" for letter in f"{tokio}{flags}")
+    folder = options.build / "crates-matrix" / name
+    (folder / "src").mkdir(parents=True, exist_ok=True)
+    (folder / "Cargo.toml").write_text(CRATE.format(kymo=ROOT / "crates" / "kymo", tokio=tokio))
+    source = (ROOT / "crates" / "kymo" / "examples" / "minimal.rs").read_text()
+    (folder / "src" / "main.rs").write_text(source)
+    host = subprocess.run(["rustc", "-vV"], text=True, capture_output=True, check=True).stdout
+    host = next(line[6:] for line in host.splitlines() if line.startswith("host: "))
+    done = subprocess.run(
+        ["cargo", "build", "--quiet", "--target", host, "--profile", profile],
+        cwd=folder, text=True, capture_output=True, check=False,
+        env=dict(os.environ, CARGO_TARGET_DIR=str(folder / "target"), RUSTFLAGS=flags))
+    if done.returncode != 0:
+        return None, done.stderr
+    return folder / "target" / host / ("debug" if profile == "dev" else profile) / "pinned", ""
+
+
+def check_matrix(tap, options):
+    for tokio, flags, profile in MATRIX:
+        label = f"Tokio {tokio} {flags or 'stable'} {profile}"
+        program, why = pinned(options, tokio, flags, profile)
+        tap.check(program is not None, f"{label}: builds", why)
+        if not program:
+            continue
+        with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+            for case in ("whole", "bare"):
+                (pathlib.Path(name) / case).mkdir()
+            compare(tap, options, label, run([program], pathlib.Path(name) / "whole"))
+            bare = pathlib.Path(name) / "pinned"
+            subprocess.run(["strip", "-o", bare, program], check=True)
+            compare(tap, options, f"{label}, stripped", run([bare], pathlib.Path(name) / "bare"))
+
+
+def check_package(tap, options):
+    """The crate as it is published, built without a network in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        folder = pathlib.Path(name)
+        done = subprocess.run(
+            ["cargo", "package", "--allow-dirty", "--no-verify", "--quiet", "-p", "kymo-sys"],
+            cwd=ROOT / "crates", text=True, capture_output=True, check=False,
+            env=dict(os.environ, CARGO_TARGET_DIR=str(options.target)))
+        packed = sorted((options.target / "package").glob("kymo-sys-*.crate"))
+        tap.check(done.returncode == 0 and packed, "kymo-sys packs", done.stderr)
+        if not packed:
+            return
+        subprocess.run(["tar", "-xzf", packed[-1], "-C", folder], check=True)
+        unpacked = next(folder.glob("kymo-sys-*"))
+        files = [path.relative_to(unpacked) for path in unpacked.rglob("*") if path.is_file()]
+        tap.check(not [path for path in unpacked.rglob("*") if path.is_symlink()] and
+                  pathlib.Path("csrc/host_sources.txt") in files,
+                  "it holds what its links point to", f"{len(files)} files")
+        done = subprocess.run(
+            ["cargo", "build", "--offline", "--quiet"], cwd=unpacked, text=True,
+            capture_output=True, check=False,
+            env=dict(os.environ, CARGO_TARGET_DIR=str(folder / "target")))
+        tap.check(done.returncode == 0, "the unpacked crate builds offline", done.stderr[-2000:])
+
+
+GATE = (check_minimal, check_events)
+ALL = GATE + (check_runtimes, check_libraries, check_tests, check_package, check_matrix)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--gate", action="store_true")
@@ -172,8 +331,7 @@ def main():
     done = subprocess.run(["tools/build.sh", "gcc", "kymo", "adapters/tokio/libkymo-preload.so"],
                           cwd=ROOT, text=True, capture_output=True, check=False)
     tap.check(done.returncode == 0, "kymo builds", done.stdout + done.stderr)
-    checks = [check_minimal, check_events]
-    for check in checks:
+    for check in GATE if options.gate else ALL:
         if options.only in check.__name__:
             check(tap, options)
     return tap.end()
