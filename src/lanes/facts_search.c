@@ -7,10 +7,17 @@
 
 /* ---- a poll by its moment ---- */
 
+/* Less is better: polls that are open then, the last to begin first; then those after it. */
+static uint64_t apart(const struct ky_poll *poll, uint64_t time_ns)
+{
+	return poll->start_ns > time_ns ? (UINT64_C(1) << 63) + (poll->start_ns - time_ns) :
+					  time_ns - poll->start_ns;
+}
+
 bool ky_facts_find_poll(const struct ky_trace *trace, uint64_t task_id, uint64_t time_ns,
 			uint32_t *worker, uint64_t *row)
 {
-	uint64_t best_ns = UINT64_MAX;
+	uint64_t best = UINT64_MAX;
 
 	for (uint32_t i = 0; i < trace->worker_count; i++) {
 		const struct ky_column *polls = &trace->workers[i].polls;
@@ -18,23 +25,19 @@ bool ky_facts_find_poll(const struct ky_trace *trace, uint64_t task_id, uint64_t
 		struct ky_poll poll;
 
 		for (at = at > 2 ? at - 2 : 0; at < polls->row_count; at++) {
-			uint64_t off_ns;
-
 			ky_trace_poll(trace, i, at, &poll);
-			if (poll.start_ns > time_ns && poll.start_ns - time_ns >= best_ns)
+			if (poll.start_ns > time_ns && apart(&poll, time_ns) >= best)
 				break;
 			if (poll.start_ns + poll.duration_ns < time_ns ||
-			    (task_id != UINT64_MAX && trace->tasks[poll.task].id != task_id))
+			    (task_id != UINT64_MAX && trace->tasks[poll.task].id != task_id) ||
+			    apart(&poll, time_ns) >= best)
 				continue;
-			off_ns = poll.start_ns > time_ns ? poll.start_ns - time_ns : 0;
-			if (off_ns >= best_ns)
-				continue;
-			best_ns = off_ns;
+			best = apart(&poll, time_ns);
 			*worker = i;
 			*row = at;
 		}
 	}
-	return best_ns != UINT64_MAX;
+	return best != UINT64_MAX;
 }
 
 /* ---- by words ---- */

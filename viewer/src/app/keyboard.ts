@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Keys of the page. None of them counts while text is being typed.
-import { copyLink } from "./share";
+import { addNote } from "../panels/notes";
+import { copyLink, saveJson, savePicture } from "./share";
 import type { Store } from "./store";
 import { step } from "./walk";
 
@@ -89,6 +90,10 @@ const KEYS: Record<string, (store: Store) => void> = {
   "5": (store) => store.setPanel("wakes"),
   "6": (store) => store.setPanel("spans"),
   "7": (store) => store.setPanel("events"),
+  "8": (store) => store.setPanel("notes"),
+  m: addNote,
+  i: savePicture,
+  j: saveJson,
 };
 
 export function listen(store: Store): void {

@@ -7,6 +7,7 @@ import { Findings } from "../panels/findings";
 import { GoTo, Help, Search } from "../panels/overlays";
 import { Start } from "../panels/start";
 import { Top } from "../panels/top";
+import { openFiles } from "./files";
 import { listen } from "./keyboard";
 import { Lanes, Overview } from "./lanes";
 import { Store } from "./store";
@@ -69,8 +70,7 @@ function takeDrops(store: Store): void {
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
     event.preventDefault();
-    const file = event.dataTransfer?.files[0];
-    if (file) void store.open(file, file.name);
+    if (event.dataTransfer) void openFiles(store, event.dataTransfer.files);
   });
 }
 
@@ -88,6 +88,7 @@ const embedded = document.getElementById(TRACE_ID);
 if (embedded) {
   const bytes = fromBase64(embedded.textContent?.trim() ?? "");
   const name = embedded.dataset["name"] ?? "trace";
+  store.firstHash = embedded.dataset["view"] ?? "";
   embedded.remove();
   void store.open(new Blob([bytes]), name);
 }

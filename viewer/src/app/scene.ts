@@ -2,6 +2,7 @@
 // What the canvas draws, of the state of the page.
 import type { Scene } from "../draw/timeline";
 import { chosenOf } from "../model/choice";
+import { notesOf } from "../model/marks";
 import type { Store } from "./store";
 
 /** From the wake that made the selected poll's task ready to that poll. */
@@ -38,6 +39,7 @@ export function sceneOf(store: Store): Scene | null {
     evidence: store.evidence,
     task: store.taskIndex,
     arrow: arrowOf(store),
+    notes: notesOf(store.option("marks")),
     selected:
       one && store.selection
         ? {

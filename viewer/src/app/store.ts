@@ -13,6 +13,7 @@ import {
   type ViewAnswer,
 } from "../engine/protocol";
 import { key, type Hit, type Mark, type Scene } from "../draw/timeline";
+import { fromDial9 } from "../model/dial9";
 import { sceneOf } from "./scene";
 import { layRows, wantedOf, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
@@ -33,6 +34,7 @@ import type {
 import {
   clampRange,
   fromHash,
+  rangeOf,
   toHash,
   type Colouring,
   type Option,
@@ -63,6 +65,9 @@ export class Store {
   sentence = "";
   progress = { doing: "", done: 0, all: 0 };
   fileName = "";
+  file: Blob | null = null;
+  /** The address that came with the trace. */
+  firstHash = "";
   trace: TraceInfo | null = null;
   report: Report | null = null;
   view: ViewState;
@@ -152,6 +157,7 @@ export class Store {
     this.engine?.close();
     this.reset();
     this.fileName = name;
+    this.file = file;
     this.progress = { doing: "Reading", done: 0, all: file.size };
     this.setPhase("loading");
     this.changed();
@@ -208,7 +214,12 @@ export class Store {
     this.trace = trace;
     this.names = new Map(trace.names.map((one) => [one.name, one.text]));
     const wanted = this.view;
-    this.view = fromHash(location.hash, trace.duration_ns, wanted.theme);
+    const given = location.hash.length > 1 ? location.hash : this.firstHash;
+    const start = BigInt(trace.start_mono_ns);
+    const hash = given || fromDial9(location.search, start, trace.duration_ns);
+    this.firstHash = "";
+    this.view = fromHash(hash, trace.duration_ns, wanted.theme);
+    this.range = rangeOf(this.option("range"));
     this.lay();
     this.askView();
     void this.askOverview();
@@ -435,6 +446,8 @@ export class Store {
   /* ---- the URL ---- */
 
   hash(): string {
+    const { range } = this;
+    this.view.options.range = range ? `${Math.round(range.from)}-${Math.round(range.to)}` : "";
     return toHash(this.view, this.durationNs);
   }
 
@@ -452,6 +465,7 @@ export class Store {
     this.view = { ...wanted, from: this.view.from, to: this.view.to };
     document.documentElement.dataset["theme"] = wanted.theme;
     this.setRange(wanted.from, wanted.to);
+    this.range = rangeOf(this.option("range"));
     this.lay();
     this.askView();
     void this.showTaskOf(wanted.task);
@@ -536,6 +550,8 @@ export class Store {
 
   private async selectById(id: string): Promise<void> {
     const [kind, of, time] = id.split(":");
+    if (id === "worst") await this.selectWorstInView();
+    if (kind === "task" && time) await this.selectPollAt(Number(of), Number(time));
     if (kind === "poll" && time) await this.selectPollAt(-1, Number(time));
     const numbers = id.split(":").slice(1).map(Number);
     if (kind === "event") await this.selectEvent(numbers[1] ?? 0, numbers[0] ?? 0, numbers[2] ?? 0);

@@ -14,8 +14,10 @@ import {
 import { LABEL_WIDTH, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
 import { count, duration, moment, tickStep, type Clock } from "../model/time";
+import type { Note } from "../model/marks";
 import type { Loss, Reading } from "../model/trace";
 import type { Colouring, Theme } from "../model/view";
+import { drawPoints, valueWords } from "./points";
 import {
   abgr,
   durationColour,
@@ -67,6 +69,7 @@ export interface Scene {
   } | null;
   task: number;
   arrow: Arrow | null;
+  notes: readonly Note[];
   range: { from: number; to: number } | null;
   cursor: number | null;
   colouring: Colouring;
@@ -178,18 +181,13 @@ export class Timeline {
         if (found === NONE) continue;
         const { lane, layer } = wanted;
         const start = points.from + (place / points.pixels) * (points.to - points.from);
-        const what = row.kind === "chart" ? this.valueWords(row, points.high[place] ?? 0) : "";
+        const what = row.kind === "chart" ? valueWords(row, points.high[place] ?? 0) : "";
         return {
           ...{ kind: "event", lane, layer, row: found, start_ns: start, duration_ns: 0 },
           ...{ task: NONE, name: what ? `${row.label} ${what}` : row.label },
         };
       }
     return null;
-  }
-
-  private valueWords(row: Row, value: number): string {
-    const text = Number.isInteger(value) ? count(value) : value.toPrecision(4);
-    return row.unit === "ns" ? duration(value) : row.unit ? `${text} ${row.unit}` : text;
   }
 
   /** The strip's element for a pixel of the view; -1: the strip does not reach it. */
@@ -455,48 +453,19 @@ export class Timeline {
 
   /* ---- numbers over time ---- */
 
-  /** Events as ticks, the taller the more; values from the smallest to the largest of a pixel. */
   private points(scene: Scene, row: Row, y: number, colours: Palette): void {
-    const context = this.context;
-    context.fillStyle = colours.lane;
-    context.fillRect(LABEL_WIDTH, y, this.width - LABEL_WIDTH, row.height);
     const [wanted] = row.wanted;
     const points = wanted && scene.points.get(key(wanted.lane, wanted.layer));
+    this.context.fillStyle = colours.lane;
+    this.context.fillRect(LABEL_WIDTH, y, this.width - LABEL_WIDTH, row.height);
     if (!points) return;
-    const base = y + row.height - 3;
-    const high = row.height - 6;
-    const isChart = row.kind === "chart";
-    let least = 0;
-    let most = 0;
-    for (let at = 0; at < points.pixels; at++) {
-      least = Math.min(least, points.low[at] || 0);
-      most = Math.max(most, points.high[at] || 0);
-    }
-    const yOf = (value: number): number =>
-      base - ((value - least) / Math.max(1e-12, most - least)) * high;
-    context.fillStyle = isChart ? colours.accent : colours.text;
-    let before = NaN;
-    for (let x = 0; x < this.pixels; x++) {
-      const at = this.indexOf(scene, points, x);
-      if (at < 0) continue;
-      const left = LABEL_WIDTH + x / this.ratio;
-      const times = points.count[at] ?? 0;
-      if (!isChart) {
-        const tall = Math.min(high, 6 + 3 * Math.log2(Math.max(1, times)));
-        if (times) context.fillRect(left, base - tall, 1 / this.ratio, tall);
-        continue;
-      }
-      const low = Math.min(points.low[at] ?? NaN, Number.isNaN(before) ? Infinity : before);
-      const top = Math.max(points.high[at] ?? NaN, Number.isNaN(before) ? -Infinity : before);
-      before = points.last[at] ?? NaN;
-      if (Number.isNaN(top)) continue;
-      context.globalAlpha = 0.3;
-      context.fillRect(left, yOf(top), 1 / this.ratio, yOf(Math.max(0, least)) - yOf(top));
-      context.globalAlpha = 1;
-      context.fillRect(left, yOf(top) - 1, 1 / this.ratio, Math.max(1.5, yOf(low) - yOf(top)));
-    }
-    if (!isChart) return;
-    const words = `most in view: ${this.valueWords(row, most)}`;
+    const most = drawPoints(this.context, points, {
+      ...{ left: LABEL_WIDTH, y, height: row.height, pixels: this.pixels, ratio: this.ratio },
+      ...{ isChart: row.kind === "chart", colours },
+      indexOf: (x) => this.indexOf(scene, points, x),
+    });
+    if (row.kind !== "chart") return;
+    const words = `most in view: ${valueWords(row, most)}`;
     this.text(words, LABEL_WIDTH + 6, y + 13, colours.faint, "11px system-ui, sans-serif", 240);
   }
 
@@ -747,6 +716,22 @@ export class Timeline {
 
   /* ---- axis ---- */
 
+  /** A flag on the axis and a line through the lanes. */
+  private note(scene: Scene, note: Note, colours: Palette): void {
+    const context = this.context;
+    const x = this.xOf(scene, note.time);
+    if (x < LABEL_WIDTH || x > this.width) return;
+    context.fillStyle = colours.runDelay;
+    context.globalAlpha = 0.8;
+    context.fillRect(x, AXIS_HEIGHT, 1, this.height);
+    context.globalAlpha = 1;
+    const words = note.text || "note";
+    context.font = "600 11px system-ui, sans-serif";
+    const wide = Math.min(180, context.measureText(words).width + 8);
+    context.fillRect(x, 2, wide, 15);
+    this.text(words, x + 4, 13, colours.onColour, "600 11px system-ui, sans-serif", wide - 6);
+  }
+
   private axis(scene: Scene, colours: Palette): void {
     const context = this.context;
     const wide = this.width - LABEL_WIDTH;
@@ -766,6 +751,7 @@ export class Timeline {
       if (x + 60 < this.width)
         this.text(words, x + 4, 17, colours.faint, "11px system-ui, sans-serif", TICK_LEAST);
     }
+    for (const note of scene.notes) this.note(scene, note, colours);
     context.fillStyle = colours.head;
     context.fillRect(0, 0, LABEL_WIDTH, AXIS_HEIGHT);
     const left = anchored

@@ -35,6 +35,7 @@ export const OPTIONS = [
   "span-field",
   "wakes-in",
   "charts",
+  "range",
   "marks",
 ] as const;
 export type Option = (typeof OPTIONS)[number];

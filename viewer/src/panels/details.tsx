@@ -16,6 +16,7 @@ import type {
 import { ChainPanel } from "./chain";
 import { EventFactsOf, EventsPanel } from "./events";
 import { FlamePanel } from "./flame";
+import { NotesPanel } from "./notes";
 import { SpansPanel } from "./spans";
 import { WakesPanel } from "./wakes";
 import { shortFile, shortName } from "../model/names";
@@ -462,6 +463,7 @@ const PANELS: readonly [string, string][] = [
   ["wakes", "Wakes"],
   ["spans", "Spans"],
   ["events", "Events"],
+  ["notes", "Notes"],
 ];
 
 function Tabs({ store, panel }: { store: Store; panel: string }) {
@@ -498,7 +500,7 @@ function Selected({ store }: { store: Store }) {
 
 export function Details({ store }: { store: Store }) {
   const panel = store.option("panel");
-  const isTall = panel !== "" && panel !== "life";
+  const isTall = !["", "life", "notes"].includes(panel);
   return (
     <section class={`details${isTall ? " tall" : ""}`} aria-label="Details">
       <Tabs store={store} panel={panel} />
@@ -509,6 +511,7 @@ export function Details({ store }: { store: Store }) {
       {panel === "wakes" && <WakesPanel store={store} />}
       {panel === "spans" && <SpansPanel store={store} />}
       {panel === "events" && <EventsPanel store={store} />}
+      {panel === "notes" && <NotesPanel store={store} />}
     </section>
   );
 }

@@ -24,8 +24,10 @@ const KEYS: readonly [string, string][] = [
   ["g", "go to a time"],
   ["c", "colours: duration, spawn place, finding"],
   ["u", "times: from the beginning, or UTC"],
-  ["1 … 7", "panels: selected, life of a task, flame graph, chain, wakes, spans, events"],
+  ["1 … 8", "panels: selected, life of a task, flame graph, chain, wakes, spans, events, notes"],
+  ["m", "a note at what is selected"],
   ["y", "copy the link of this view"],
+  ["i, j", "save the lanes as a picture, the view as JSON"],
   ["Esc", "close, or clear the selection"],
 ];
 const MOUSE: readonly [string, string][] = [

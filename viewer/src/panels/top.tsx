@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The line at the top: which trace this is, and what can be done with it.
+import { openFiles } from "../app/files";
 import { copyLink } from "../app/share";
 import type { Store } from "../app/store";
 import { bytes, count, date, duration } from "../model/time";
@@ -14,9 +15,9 @@ const COLOURINGS: Record<Colouring, string> = {
 export function chooseFile(store: Store): void {
   const input = document.createElement("input");
   input.type = "file";
+  input.multiple = true;
   input.onchange = () => {
-    const file = input.files?.[0];
-    if (file) void store.open(file, file.name);
+    if (input.files) void openFiles(store, input.files);
   };
   input.click();
 }
