@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/nearest.h>
+#include <cli/help_environment.h>
 #include <cli/cli.h>
 
 #include <argp.h>
@@ -92,6 +93,10 @@ int main(int argc, char **argv)
 	ky_out_fold(ky_out_columns(STDOUT_FILENO));
 	/* Set, not defined: our symbols are hidden from libc. */
 	argp_err_exit_status = KY_EXIT_USAGE;
+	if (strcmp(name, "help") == 0 && argc > 2 && strcmp(argv[2], "environment") == 0) {
+		ky_help_environment();
+		return ky_cli_finish(KY_EXIT_OK);
+	}
 	if (strcmp(name, "help") == 0 && argc > 2) {
 		static char help[] = "--help";
 

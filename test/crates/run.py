@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -121,6 +122,17 @@ def events_of(kymo, traces):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def check_help(tap, options):
+    """`kymo help environment` has the knobs of the crate."""
+    listed = subprocess.run([options.kymo, "help", "environment"], text=True, capture_output=True,
+                            check=False).stdout
+    config = (ROOT / "crates" / "kymo" / "src" / "config.rs").read_text()
+    knobs = config.split("\nknobs! {\n", 1)[1].split("\n}\n", 1)[0]
+    names = re.findall(r'"(KYMO_[A-Z_]+)"', knobs)
+    tap.check(len(names) > 15 and not [name for name in names if f"  {name}\n" not in listed],
+              "kymo help environment lists what the crate reads", f"{names}\n{listed}")
+
+
 def check_events(tap, options):
     """Events, spans, requests, counters and labels of the application, as it wrote them."""
     program = build(options, "kymo", "--example", "events") / "events"
@@ -171,6 +183,25 @@ def check_runtimes(tap, options):
                   "runtimes: five runtimes, each with its tasks", detail)
 
 
+def check_names(tap, options, program, folder):
+    """In flight mode, dumped from another process: the trace names the types of axum's tasks."""
+    environment = dict(os.environ, KYMO_RING_DIR=str(folder / "rings"))
+    with subprocess.Popen([program], stdout=subprocess.PIPE, text=True, env=environment,
+                          cwd=folder) as service:
+        address = service.stdout.readline().split()[0]
+        subprocess.run(["curl", "-sf", "-o", folder / "answer", address], check=False)
+        done = subprocess.run([options.kymo, "dump", str(service.pid), "-o",
+                               folder / "asked.trc"], env=environment, text=True,
+                              capture_output=True, check=False)
+        service.terminate()
+        tap.check(service.wait(timeout=30) == 0, "axum: it ends gracefully at SIGTERM")
+    report = subprocess.run([options.kymo, "report", "--full", folder / "asked.trc"], text=True,
+                            capture_output=True, check=False).stdout
+    tap.check("axum" in report and "handle_connection" in report,
+              "axum: a dump by `kymo dump` names the types of its connections",
+              done.stdout + done.stderr + report)
+
+
 def check_libraries(tap, options):
     """Tasks that libraries spawn: hyper's connections, axum's; and spans of tracing."""
     folder = build(options, "kymo-examples", "--bins").parent
@@ -189,6 +220,7 @@ def check_libraries(tap, options):
         spans = [row for row in rows if row["event"].startswith("SpanExit")]
         tap.check(ran.status == 0 and ran.out.split() == ["400"] and len(spans) == 400,
                   "axum: every request is answered, and each is a span", ran.detail())
+        check_names(tap, options, folder / "service", pathlib.Path(name) / "service")
         ran = run([folder / "traced"], pathlib.Path(name) / "traced")
         rows = events_of(options.kymo, ran.folder / "traces")
         paid = [row["fields"] for row in rows if row["event"] == "INFO traced"]
@@ -313,7 +345,7 @@ def check_package(tap, options):
         tap.check(done.returncode == 0, "the unpacked crate builds offline", done.stderr[-2000:])
 
 
-GATE = (check_minimal, check_events)
+GATE = (check_help, check_minimal, check_events)
 ALL = GATE + (check_runtimes, check_libraries, check_tests, check_package, check_matrix)
 
 

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// Requests over connections of their own kind: each connection is used again and again. Returns how
-/// many were answered by 200.
+/// Requests over so many connections, each of which is used again and again. Returns how many were
+/// answered by 200.
 pub fn load(address: SocketAddr, path: &str, connections: usize, requests: usize) -> usize {
     let threads: Vec<_> = (0..connections)
         .map(|_| {

@@ -17,8 +17,9 @@ use crate::Span;
 use kymo_sys as sys;
 
 /// A layer for `tracing-subscriber`: a span of `tracing` is one of the trace from its creation to
-/// its close, with its parent and its fields; an event of `tracing` is one of the trace. When a span
-/// is entered and left is what the polls of its task say. Filters and other layers work beside it.
+/// its close, with its parent and its fields; an event of `tracing` is one of the trace. When a
+/// span is entered and left is what the polls of its task say. Filters and other layers work beside
+/// it.
 ///
 /// ```
 /// use tracing_subscriber::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A hyper server on stable Tokio: its connections are tasks that a library polls, and each is seen.
+//! A hyper server on stable Tokio: a library polls its connections, and each is seen.
 //!
 //!     KYMO_MODE=stream KYMO_TRACE_DIR=traces cargo run --bin hyper_server && kymo report traces
 use std::convert::Infallible;
