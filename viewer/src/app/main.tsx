@@ -2,6 +2,7 @@
 // The page: findings on the left, lanes on the right, details at the bottom.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { findServed } from "../engine/served";
 import { Details } from "../panels/details";
 import { Findings } from "../panels/findings";
 import { GoTo, Help, Search } from "../panels/overlays";
@@ -37,7 +38,11 @@ async function unpackWasm(): Promise<ArrayBuffer> {
 
 function App({ store }: { store: Store }) {
   const [, again] = useState(0);
-  useEffect(() => store.subscribe(() => again((count) => count + 1)), []);
+  useEffect(() => {
+    const stop = store.subscribe(() => again((count) => count + 1));
+    again((count) => count + 1); // what changed before
+    return stop;
+  }, []);
   return (
     <>
       <Top store={store} />
@@ -85,7 +90,15 @@ listen(store);
 takeDrops(store);
 render(<App store={store} />, document.body.appendChild(document.createElement("div")));
 const embedded = document.getElementById(TRACE_ID);
-if (embedded) {
+const served = /^https?:$/.test(location.protocol)
+  ? new URLSearchParams(location.search).get("trace")
+  : null;
+if (served) {
+  findServed(new URL(`trace/${encodeURIComponent(served)}`, location.href).href).then(
+    ({ file, name }) => store.open(file, name),
+    (error: Error) => store.fail(error.message),
+  );
+} else if (embedded) {
   const bytes = fromBase64(embedded.textContent?.trim() ?? "");
   const name = embedded.dataset["name"] ?? "trace";
   store.firstHash = embedded.dataset["view"] ?? "";

@@ -9,6 +9,7 @@ import {
   POINTS,
   type Counts,
   type Points,
+  type Served,
   type Strip,
   type ViewAnswer,
 } from "../engine/protocol";
@@ -152,7 +153,7 @@ export class Store {
 
   /* ---- opening ---- */
 
-  async open(file: Blob, name: string): Promise<void> {
+  async open(file: Blob | Served, name: string): Promise<void> {
     performance.mark("kymo-open");
     this.engine?.close();
     this.reset();

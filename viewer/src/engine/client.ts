@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The page's end of the worker: one trace, questions and their answers.
-import type { FromWorker, Question, ToWorker, ViewAnswer, Wanted } from "./protocol";
+import type { FromWorker, Question, Served, ToWorker, ViewAnswer, Wanted } from "./protocol";
 
 export interface Listener {
   progress(doing: string, done: number, all: number): void;
@@ -27,7 +27,7 @@ export class Engine {
   constructor(
     source: string,
     wasm: ArrayBuffer,
-    file: Blob,
+    file: Blob | Served,
     name: string,
     private listener: Listener,
   ) {

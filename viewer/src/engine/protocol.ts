@@ -92,8 +92,15 @@ export type Question =
   | { op: "pointsList" }
   | { op: "pointsFacts"; kind: number; index: number; row: number };
 
+/** A file of `kymo serve`, read by ranges; revision: as its ETag says. */
+export interface Served {
+  url: string;
+  size: number;
+  revision: string;
+}
+
 export type ToWorker =
-  | { kind: "open"; wasm: ArrayBuffer; file: Blob; name: string }
+  | { kind: "open"; wasm: ArrayBuffer; file: Blob | Served; name: string }
   | { kind: "ask"; id: number; question: Question };
 
 export type FromWorker =

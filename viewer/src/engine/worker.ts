@@ -9,10 +9,12 @@ import {
   type FromWorker,
   type Points,
   type Question,
+  type Served,
   type Strip,
   type ToWorker,
   type Wanted,
 } from "./protocol";
+import { servedReader, type Reader } from "./served";
 
 interface Exports {
   memory: WebAssembly.Memory;
@@ -73,19 +75,26 @@ const TEXT_BYTES = 65536;
 
 let engine: Exports;
 
+function fileReader(file: Blob): Reader {
+  const reader = new FileReaderSync();
+  return {
+    size: file.size,
+    read: (from, end) => reader.readAsArrayBuffer(file.slice(from, end)),
+  };
+}
+
 class Windows {
-  private reader = new FileReaderSync();
   private window = new Uint8Array(0);
   private at = 0;
   private said = -PROGRESS_BYTES;
 
-  constructor(private file: Blob) {}
+  constructor(private file: Reader) {}
 
   read(offset: number, out: number, capacity: number): number {
     if (offset < this.at || offset >= this.at + this.window.length) {
       try {
         const end = Math.min(offset + WINDOW_BYTES, this.file.size);
-        this.window = new Uint8Array(this.reader.readAsArrayBuffer(this.file.slice(offset, end)));
+        this.window = new Uint8Array(this.file.read(offset, end));
       } catch {
         return -5;
       }
@@ -124,7 +133,7 @@ function result(): string {
 }
 
 // The browser's own inflate; what it makes lies with the browser, not in this worker's memory.
-async function unzip(file: Blob): Promise<Blob> {
+async function unzip(file: { stream(): ReadableStream; size: number }): Promise<Blob> {
   let done = 0;
   let said = 0;
   const counted = file.stream().pipeThrough(
@@ -166,15 +175,37 @@ async function isGzip(file: Blob): Promise<boolean> {
   return bytes[0] === 0x1f && bytes[1] === 0x8b;
 }
 
+function goneOf(name: string): string {
+  return `${name} cannot be read any more: it was removed or replaced, or who gave it has ended.`;
+}
+
 function sentenceOf(code: number, name: string): string {
   const text = result();
   if (text) return text.endsWith(".") ? text : `${text}.`;
   if (code === -12) return `${name} needs more memory than a page has; open it with kymo report.`;
-  if (code === -5) return `The browser cannot read ${name} any more.`;
+  if (code === -5) return goneOf(name);
   return `${name} cannot be opened (error ${code}).`;
 }
 
-async function open(wasm: ArrayBuffer, given: Blob, name: string): Promise<void> {
+/** What the engine reads by windows; null: it could not be had, said why. */
+async function readerOf(given: Blob | Served, name: string): Promise<Reader | null> {
+  if (given instanceof Blob)
+    return fileReader((await isGzip(given)) ? await unzip(given) : given);
+  const served = servedReader(given);
+  try {
+    const first = new Uint8Array(served.read(0, Math.min(2, given.size)));
+    if (first[0] !== 0x1f || first[1] !== 0x8b) return served;
+    const whole = await fetch(given.url, { headers: { Range: `bytes=0-${given.size - 1}` } });
+    if (!whole.body || whole.status !== 206) throw new Error(whole.statusText);
+    const body = whole.body;
+    return fileReader(await unzip({ stream: () => body, size: given.size }));
+  } catch {
+    say({ kind: "failed", sentence: goneOf(name) });
+    return null;
+  }
+}
+
+async function open(wasm: ArrayBuffer, given: Blob | Served, name: string): Promise<void> {
   let windows: Windows | null = null;
   const compiling = WebAssembly.instantiate(wasm, {
     host: {
@@ -186,7 +217,8 @@ async function open(wasm: ArrayBuffer, given: Blob, name: string): Promise<void>
     say({ kind: "failed", sentence: `${name} is empty.` });
     return;
   }
-  const file = (await isGzip(given)) ? await unzip(given) : given;
+  const file = await readerOf(given, name);
+  if (!file) return;
   engine = (await compiling).instance.exports as unknown as Exports;
   windows = new Windows(file);
   const code = engine.kymo_open(file.size, putText(name));

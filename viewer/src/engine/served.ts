@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// A trace that `kymo serve` gives out, read by ranges, so that no more than a window of it is here.
+import type { Served } from "./protocol";
+
+/** Bytes of a file at once, as the engine asks for them; throws what cannot be read. */
+export interface Reader {
+  size: number;
+  read(from: number, end: number): ArrayBuffer;
+}
+
+/** Names the file, and not what has been appended to it since: INODE of "INODE-SIZE-TIME". */
+function revisionOf(etag: string | null): string {
+  return /^"([0-9a-f]+)-/.exec(etag ?? "")?.[1] ?? "";
+}
+
+/** Asks for its size and name. Throws a sentence. */
+export async function findServed(url: string): Promise<{ file: Served; name: string }> {
+  let answer: Response;
+  try {
+    answer = await fetch(url, { method: "HEAD", cache: "no-store" });
+  } catch {
+    throw new Error("kymo serve does not answer any more; start it again and use its new address.");
+  }
+  if (!answer.ok)
+    throw new Error("kymo serve has no such trace any more: go back to its list and reload it.");
+  const disposition = answer.headers.get("Content-Disposition") ?? "";
+  let name = /filename\*=UTF-8''([^;]*)/.exec(disposition)?.[1] ?? "trace";
+  try {
+    name = decodeURIComponent(name);
+  } catch {
+    // Its bytes are no UTF-8: they stay as they are written there.
+  }
+  return {
+    file: {
+      url,
+      size: Number(answer.headers.get("Content-Length")),
+      revision: revisionOf(answer.headers.get("ETag")),
+    },
+    name,
+  };
+}
+
+/** For workers alone: it waits for each answer. */
+export function servedReader(file: Served): Reader {
+  return {
+    size: file.size,
+    read(from, end) {
+      const request = new XMLHttpRequest();
+      request.open("GET", file.url, false);
+      request.responseType = "arraybuffer";
+      request.setRequestHeader("Range", `bytes=${from}-${end - 1}`);
+      request.send();
+      const bytes = request.response as ArrayBuffer;
+      if (
+        request.status !== 206 ||
+        bytes.byteLength !== end - from ||
+        revisionOf(request.getResponseHeader("ETag")) !== file.revision
+      )
+        throw new Error("it is another file now");
+      return bytes;
+    },
+  };
+}
