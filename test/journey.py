@@ -36,7 +36,7 @@ SAMPLES = 40  # of a program that does nothing else: enough for one function to 
 LEAK = (8, 1 << 20)  # so large that each one is sampled
 COMMANDS = ["run", "attach", "detach", "info", "report", "why", "export", "events", "ps", "status",
             "set", "mark", "dump", "recover", "doctor", "symbolize", "convert", "view", "task",
-            "query", "check", "diff", "html", "open"]
+            "query", "check", "diff", "html", "open", "serve"]
 RULES = """[[rule]]
 name = "polls are few"
 view = "polls"

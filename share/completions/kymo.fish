@@ -30,6 +30,7 @@ complete -c kymo -n __fish_use_subcommand -a recover -d 'make traces from the ri
 complete -c kymo -n __fish_use_subcommand -a doctor -d 'say what a machine and a program allow, and what would help'
 complete -c kymo -n __fish_use_subcommand -a symbolize -d 'write the names of functions into a trace'
 complete -c kymo -n __fish_use_subcommand -a open -d 'open a trace in the browser'
+complete -c kymo -n __fish_use_subcommand -a serve -d 'give traces and the viewer to a browser, by a list'
 complete -c kymo -n __fish_use_subcommand -a html -d 'write a trace and its viewer as one page'
 complete -c kymo -n __fish_use_subcommand -a convert -d 'write a trace anew: sorted, or compressed differently'
 complete -c kymo -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand --fcs-skip=2)'
@@ -53,13 +54,14 @@ complete -c kymo -n '__fish_seen_subcommand_from recover' -a '(__kymo_rings)'
 complete -c kymo -n '__fish_seen_subcommand_from doctor' -F -a '(__fish_complete_pids)'
 complete -c kymo -n '__fish_seen_subcommand_from symbolize' -F
 complete -c kymo -n '__fish_seen_subcommand_from open' -F
+complete -c kymo -n '__fish_seen_subcommand_from serve' -F
 complete -c kymo -n '__fish_seen_subcommand_from html' -F
 complete -c kymo -n '__fish_seen_subcommand_from convert' -F
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open html convert' -l color -x -a 'auto always never' -d 'Colour: auto is on a terminal, unless NO_COLOR is set (default auto)'
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open html convert' -s q -l quiet -d 'No progress, and no line about what was done'
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open html convert' -s h -l help -d 'Print this text'
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open html convert' -l usage -d 'Print the options in short'
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open html convert' -s V -l version -d 'Print the version'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open serve html convert' -l color -x -a 'auto always never' -d 'Colour: auto is on a terminal, unless NO_COLOR is set (default auto)'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open serve html convert' -s q -l quiet -d 'No progress, and no line about what was done'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open serve html convert' -s h -l help -d 'Print this text'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open serve html convert' -l usage -d 'Print the options in short'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status set mark dump recover doctor symbolize open serve html convert' -s V -l version -d 'Print the version'
 complete -c kymo -n '__fish_seen_subcommand_from info report why task view query check diff export events symbolize convert' -l max-bytes -x -d 'Refuse a file that unpacks to more (default: no absolute limit)'
 complete -c kymo -n '__fish_seen_subcommand_from info report why task view query check diff export events symbolize convert' -l max-ratio -x -d 'Refuse a file that unpacks to more than N times its size and 64M (default 1000)'
 complete -c kymo -n '__fish_seen_subcommand_from info report why task view query check diff export events symbolize convert' -l max-memory -x -d 'Use at most this much memory (default 3G, for sorting events 256M)'
@@ -68,6 +70,7 @@ complete -c kymo -n '__fish_seen_subcommand_from ps status set mark dump recover
 complete -c kymo -n '__fish_seen_subcommand_from ps' -s a -l all -d 'Processes of all users, as far as their rings may be read (root)'
 complete -c kymo -n '__fish_seen_subcommand_from mark' -s a -l all -d 'Mark every process of this user that records; takes only TEXT'
 complete -c kymo -n '__fish_seen_subcommand_from recover' -s a -l all -d 'Every ring of a dead process of this user (the default)'
+complete -c kymo -n '__fish_seen_subcommand_from serve' -l listen -x -d 'Listen at this address, in numbers; port 0 is any free one (default 127.0.0.1:0)'
 complete -c kymo -n '__fish_seen_subcommand_from report why task export events dump' -l from -x -d 'Only what begins at or after TIME'
 complete -c kymo -n '__fish_seen_subcommand_from report why task export events dump' -l to -x -d 'Only what begins before TIME'
 complete -c kymo -n '__fish_seen_subcommand_from report why task export events dump' -l last -x -d 'Only the last DURATION, such as 500ms, 30s or 5m'

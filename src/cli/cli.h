@@ -40,6 +40,7 @@ int ky_cmd_export(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
 int ky_cmd_html(int argc, char **argv);
 int ky_cmd_open(int argc, char **argv);
+int ky_cmd_serve(int argc, char **argv);
 int ky_cmd_symbolize(int argc, char **argv);
 int ky_cmd_doctor(int argc, char **argv);
 int ky_cmd_dump(int argc, char **argv);

@@ -36,6 +36,7 @@ static const struct ky_command commands[] = {
 	{"doctor", "say what a machine and a program allow, and what would help", ky_cmd_doctor},
 	{"symbolize", "write the names of functions into a trace", ky_cmd_symbolize},
 	{"open", "open a trace in the browser", ky_cmd_open},
+	{"serve", "give traces and the viewer to a browser, by a list", ky_cmd_serve},
 	{"html", "write a trace and its viewer as one page", ky_cmd_html},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},
 };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <kymo/base.h>
 #include <limits.h>
 #include <ship/container.h>
 #include <ship/out_file.h>
@@ -17,7 +18,6 @@
 
 #define PART_BYTES (48u << 10) /* divides by 3, so that parts of base64 join */
 #define PART_CHARS (PART_BYTES / 3 * 4)
-#define VIEWER_BYTES_MAX (64u << 20)
 
 /* Where in the viewer the trace goes. */
 static const char place[] = "<!--kymo-trace-->";
@@ -65,10 +65,8 @@ static int open_viewer(void)
 	return -ENOENT;
 }
 
-/* *at: where the trace goes. */
-static int load_viewer(struct ky_buf *viewer, size_t *at)
+int ky_page_viewer_read(struct ky_buf *viewer)
 {
-	const uint8_t *found;
 	int fd = open_viewer(), result;
 
 	if (fd < 0) {
@@ -78,13 +76,26 @@ static int load_viewer(struct ky_buf *viewer, size_t *at)
 	}
 	result = read_all(fd, viewer);
 	(void)close(fd);
-	found = result ? NULL : memmem(viewer->bytes, viewer->used, place, strlen(place));
 	if (result == -ENOMEM)
 		ky_cli_error("out of memory");
-	else if (!found)
-		ky_cli_error("viewer.html cannot be read, or is not the viewer of this kymo");
-	if (!found)
+	else if (result)
+		ky_cli_error("viewer.html cannot be read: %s", kymo_error_text(result));
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+/* *at: where the trace goes. */
+static int load_viewer(struct ky_buf *viewer, size_t *at)
+{
+	const uint8_t *found;
+	int code = ky_page_viewer_read(viewer);
+
+	if (code)
+		return code;
+	found = memmem(viewer->bytes, viewer->used, place, strlen(place));
+	if (!found) {
+		ky_cli_error("viewer.html is not the viewer of this kymo; `make viewer` builds it");
 		return KY_EXIT_TROUBLE;
+	}
 	*at = (size_t)(found - viewer->bytes);
 	return KY_EXIT_OK;
 }
@@ -238,7 +249,7 @@ int ky_page_file_write(const char *trace, const char *output, bool may_replace, 
 	size_t at = 0;
 	int code, fd;
 
-	ky_buf_init(&viewer, VIEWER_BYTES_MAX);
+	ky_buf_init(&viewer, KY_PAGE_VIEWER_BYTES_MAX);
 	code = load_viewer(&viewer, &at);
 	fd = code ? -1 : open_trace(trace);
 	if (!code && fd < 0)

@@ -9,11 +9,17 @@
 #ifndef KY_CLI_PAGE_FILE_H
 #define KY_CLI_PAGE_FILE_H
 
+#include <base/buf.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 /* A page holds its trace as text; browsers hold no longer one. */
 #define KY_PAGE_TRACE_BYTES_MAX (UINT64_C(256) << 20)
+
+#define KY_PAGE_VIEWER_BYTES_MAX (64u << 20)
+
+/* The viewer without a trace. */
+int ky_page_viewer_read(struct ky_buf *viewer);
 
 /* output: "-": standard output. *bytes: of what was written. */
 int ky_page_file_write(const char *trace, const char *output, bool may_replace, uint64_t *bytes);

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <serve/http_server.h>
+
+#include <arpa/inet.h>
+#include <base/alloc.h>
+#include <base/hash.h>
+#include <base/now.h>
+#include <base/out_text.h>
+#include <errno.h>
+#include <limits.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <serve/list_page.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define POLICY_BYTES_MAX 1024u
+#define TEXT_PLAIN "text/plain; charset=utf-8"
+#define TEXT_HTML "text/html; charset=utf-8"
+#define LIST_POLICY                                                                                \
+	"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "              \
+	"frame-ancestors 'none'"
+
+/* One that is open, for its time limit. */
+struct link {
+	int fd; /* -1: free */
+	uint64_t since_ns;
+	bool is_answering;
+};
+
+struct ky_http_server {
+	struct MHD_Daemon *daemon;
+	struct MHD_Response *viewer, *style;
+	struct ky_trace_list *list;
+	char address[INET6_ADDRSTRLEN];
+	uint16_t port;
+	char token[KY_HTTP_TOKEN_BYTES];
+	char viewer_etag[24];
+	char policy[POLICY_BYTES_MAX]; /* of the viewer */
+	pthread_mutex_t mutex;         /* of the links */
+	struct link links[KY_HTTP_CONNECTIONS_MAX * 2];
+};
+
+/* ---- answers ---- */
+
+static void add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+	(void)MHD_add_response_header(response, name, value);
+}
+
+static void add_common(struct MHD_Response *response, const char *type, const char *policy,
+		       const char *caching)
+{
+	add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	add_header(response, "Content-Security-Policy", policy);
+	add_header(response, "X-Content-Type-Options", "nosniff");
+	add_header(response, "X-Frame-Options", "DENY");
+	add_header(response, "Referrer-Policy", "no-referrer");
+	add_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	add_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+	add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, caching);
+}
+
+/* Takes the response. */
+static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
+			     struct MHD_Response *response)
+{
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *sentence)
+{
+	struct MHD_Response *response;
+	char line[512];
+	int bytes = snprintf(line, sizeof(line), "%s\n", sentence);
+
+	response = MHD_create_response_from_buffer((size_t)bytes, line, MHD_RESPMEM_MUST_COPY);
+	if (!response)
+		return MHD_NO;
+	add_common(response, TEXT_PLAIN, "default-src 'none'; frame-ancestors 'none'", "no-store");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	return queue(connection, status, response);
+}
+
+static enum MHD_Result say_not_there(struct MHD_Connection *connection)
+{
+	return say(connection, MHD_HTTP_NOT_FOUND,
+		   "There is nothing at this address; the list of traces is at the address that "
+		   "kymo serve printed.");
+}
+
+/* Releases the text. */
+static enum MHD_Result give_text(struct MHD_Connection *connection, struct ky_buf *text,
+				 const char *type)
+{
+	struct MHD_Response *response = NULL;
+
+	if (!text->failed)
+		response = MHD_create_response_from_buffer(text->used, text->bytes,
+							   MHD_RESPMEM_MUST_COPY);
+	ky_buf_release(text);
+	if (!response)
+		return say(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
+			   "Memory is short; serve fewer traces.");
+	add_common(response, type, LIST_POLICY, "no-store");
+	return queue(connection, MHD_HTTP_OK, response);
+}
+
+static const char *argument(struct MHD_Connection *connection, const char *key)
+{
+	const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, key);
+
+	return value && value[0] ? value : NULL;
+}
+
+static void begin_view(struct ky_list_view *view, const struct ky_http_server *server,
+		       struct MHD_Connection *connection)
+{
+	view->sort = argument(connection, "sort");
+	view->service = argument(connection, "service");
+	view->host = argument(connection, "host");
+	view->entries = ky_trace_list_begin(server->list, &view->count, &view->waiting_count,
+					    &view->is_cut);
+}
+
+static enum MHD_Result give_list(const struct ky_http_server *server,
+				 struct MHD_Connection *connection, bool is_json)
+{
+	struct ky_list_view view;
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	begin_view(&view, server, connection);
+	if (is_json)
+		ky_list_json(&text, &view);
+	else
+		ky_list_page(&text, &view);
+	ky_trace_list_end(server->list);
+	return give_text(connection, &text, is_json ? "application/json" : TEXT_HTML);
+}
+
+static enum MHD_Result give_facts(const struct ky_http_server *server,
+				  struct MHD_Connection *connection, const char *id)
+{
+	const struct ky_listed *one;
+	struct ky_list_view view;
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	begin_view(&view, server, connection);
+	one = ky_trace_list_find(server->list, id);
+	if (one && one->state != KY_LISTED_FOREIGN)
+		ky_listed_json(&text, one, true);
+	ky_trace_list_end(server->list);
+	if (!text.used && !text.failed)
+		return say_not_there(connection);
+	ky_out_text(&text, "\n");
+	return give_text(connection, &text, "application/json");
+}
+
+static void add_name(struct MHD_Response *response, const char *name)
+{
+	char value[sizeof("inline; filename*=UTF-8''") + 3 * (NAME_MAX + 1)];
+	size_t used = (size_t)snprintf(value, sizeof(value), "inline; filename*=UTF-8''");
+
+	for (; *name && used + 4 < sizeof(value); name++)
+		used += (size_t)snprintf(value + used, sizeof(value) - used, "%%%02X",
+					 (unsigned)(uint8_t)*name);
+	add_header(response, "Content-Disposition", value);
+}
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Has the client what it would get? */
+static bool is_known(struct MHD_Connection *connection, const char *etag)
+{
+	const char *known = header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+
+	return known && ky_http_etag_is_in(known, etag);
+}
+
+static enum MHD_Result give_known(struct MHD_Connection *connection, const char *etag)
+{
+	static char nothing[1];
+	struct MHD_Response *response = MHD_create_response_from_buffer(0, nothing,
+									MHD_RESPMEM_PERSISTENT);
+
+	if (!response)
+		return MHD_NO;
+	add_header(response, MHD_HTTP_HEADER_ETAG, etag);
+	add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "private, no-cache");
+	return queue(connection, MHD_HTTP_NOT_MODIFIED, response);
+}
+
+static enum MHD_Result give_no_part(struct MHD_Connection *connection, uint64_t bytes)
+{
+	static char sentence[] = "The file has no such range.\n";
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		sizeof(sentence) - 1, sentence, MHD_RESPMEM_PERSISTENT);
+	char range[48];
+
+	if (!response)
+		return MHD_NO;
+	(void)snprintf(range, sizeof(range), "bytes */%llu", (unsigned long long)bytes);
+	add_common(response, TEXT_PLAIN, "default-src 'none'", "no-store");
+	add_header(response, MHD_HTTP_HEADER_CONTENT_RANGE, range);
+	return queue(connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, response);
+}
+
+/* Takes the descriptor. */
+static enum MHD_Result give_file(struct MHD_Connection *connection, int fd, uint64_t bytes,
+				 const char *etag, const char *name)
+{
+	const char *wanted = header(connection, MHD_HTTP_HEADER_RANGE);
+	const char *if_range = header(connection, "If-Range");
+	struct MHD_Response *response;
+	enum ky_http_range range;
+	uint64_t from, count;
+	char part[96];
+
+	range = ky_http_range(if_range && strcmp(if_range, etag) != 0 ? NULL : wanted, bytes, &from,
+			      &count);
+	if (range == KY_HTTP_NO_PART || is_known(connection, etag)) {
+		(void)close(fd);
+		return range == KY_HTTP_NO_PART ? give_no_part(connection, bytes) :
+						  give_known(connection, etag);
+	}
+	response = MHD_create_response_from_fd_at_offset64(count, fd, from);
+	if (!response) {
+		(void)close(fd);
+		return MHD_NO;
+	}
+	add_common(response, "application/octet-stream",
+		   "default-src 'none'; frame-ancestors 'none'; sandbox", "private, no-cache");
+	add_header(response, MHD_HTTP_HEADER_ETAG, etag);
+	add_header(response, MHD_HTTP_HEADER_ACCEPT_RANGES, "bytes");
+	add_name(response, name);
+	if (range == KY_HTTP_PART) {
+		(void)snprintf(part, sizeof(part), "bytes %llu-%llu/%llu", (unsigned long long)from,
+			       (unsigned long long)(from + count - 1), (unsigned long long)bytes);
+		add_header(response, MHD_HTTP_HEADER_CONTENT_RANGE, part);
+	}
+	return queue(connection, range == KY_HTTP_PART ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK,
+		     response);
+}
+
+static enum MHD_Result give_trace(const struct ky_http_server *server,
+				  struct MHD_Connection *connection, const char *id)
+{
+	char etag[KY_LISTED_ETAG_BYTES], name[NAME_MAX + 1];
+	uint64_t bytes;
+	int fd = ky_trace_list_open_file(server->list, id, &bytes, etag, name, sizeof(name));
+
+	if (fd < 0)
+		return say(connection, MHD_HTTP_NOT_FOUND,
+			   "This trace is not there any more; reload the list of traces.");
+	return give_file(connection, fd, bytes, etag, name);
+}
+
+static enum MHD_Result give_viewer(const struct ky_http_server *server,
+				   struct MHD_Connection *connection)
+{
+	if (is_known(connection, server->viewer_etag))
+		return give_known(connection, server->viewer_etag);
+	return MHD_queue_response(connection, MHD_HTTP_OK, server->viewer);
+}
+
+/* ---- requests ---- */
+
+struct headers {
+	const struct ky_http_server *server;
+	uint32_t host_count;
+	const char *trouble;
+};
+
+static enum MHD_Result check_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	struct headers *headers = ctx;
+	const struct ky_http_server *server = headers->server;
+
+	(void)kind;
+	if (!value)
+		value = "";
+	if (strcasecmp(name, "Host") == 0) {
+		headers->host_count++;
+		if (!ky_http_host_is_ours(value, server->address, server->port))
+			headers->trouble = "The Host of this request is not the address at which "
+					   "kymo serve listens; use the address that it printed.";
+	} else if (strcasecmp(name, "Origin") == 0) {
+		if (!ky_http_origin_is_ours(value, server->address, server->port))
+			headers->trouble = "Another site asked for this; kymo serve answers its "
+					   "own pages alone.";
+	} else if (strcasecmp(name, "Sec-Fetch-Site") == 0) {
+		if (strcasecmp(value, "same-origin") != 0 && strcasecmp(value, "none") != 0)
+			headers->trouble = "A page of another site led here; open the address that "
+					   "kymo serve printed by itself.";
+	} else if (strcasecmp(name, "Transfer-Encoding") == 0 ||
+		   (strcasecmp(name, "Content-Length") == 0 && strcmp(value, "0") != 0)) {
+		headers->trouble = "A request here has no body.";
+	}
+	return MHD_YES;
+}
+
+/* What is refused before its address counts; NULL: nothing. */
+static const char *find_trouble(const struct ky_http_server *server,
+				struct MHD_Connection *connection)
+{
+	struct headers headers = {.server = server};
+
+	(void)MHD_get_connection_values(connection, MHD_HEADER_KIND, check_header, &headers);
+	if (!headers.trouble && headers.host_count != 1)
+		return "A request here has one Host header.";
+	return headers.trouble;
+}
+
+/* Returns the path after the token, without its first "/"; NULL: there is no right token. */
+static const char *pass_token(const struct ky_http_server *server,
+			      struct MHD_Connection *connection, const char *path)
+{
+	static const char bearer[] = "Bearer ";
+	const size_t token_bytes = KY_HTTP_TOKEN_BYTES - 1;
+	const char *given = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
+
+	if (path[0] != '/')
+		return NULL;
+	path++;
+	if (ky_http_token_is(path, server->token, token_bytes) && path[token_bytes] == '/')
+		return path + token_bytes + 1;
+	if (given && strncmp(given, bearer, sizeof(bearer) - 1) == 0) {
+		given += sizeof(bearer) - 1;
+		if (ky_http_token_is(given, server->token, token_bytes) && !given[token_bytes])
+			return path;
+	}
+	return NULL;
+}
+
+static const char *after(const char *path, const char *prefix)
+{
+	size_t bytes = strlen(prefix);
+
+	return strncmp(path, prefix, bytes) == 0 ? path + bytes : NULL;
+}
+
+static enum MHD_Result give(const struct ky_http_server *server, struct MHD_Connection *connection,
+			    const char *path)
+{
+	const char *id;
+
+	if (!path[0])
+		return give_list(server, connection, false);
+	if (strcmp(path, "view.html") == 0)
+		return give_viewer(server, connection);
+	if (strcmp(path, "list.css") == 0)
+		return MHD_queue_response(connection, MHD_HTTP_OK, server->style);
+	if (strcmp(path, "api/traces") == 0)
+		return give_list(server, connection, true);
+	id = after(path, "api/traces/");
+	if (id)
+		return give_facts(server, connection, id);
+	id = after(path, "trace/");
+	return id ? give_trace(server, connection, id) : say_not_there(connection);
+}
+
+static struct link *link_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void mark(struct ky_http_server *server, struct MHD_Connection *connection,
+		 bool is_answering)
+{
+	struct link *link = link_of(connection);
+
+	if (!link)
+		return;
+	(void)pthread_mutex_lock(&server->mutex);
+	link->is_answering = is_answering;
+	link->since_ns = ky_now_ns(CLOCK_MONOTONIC);
+	(void)pthread_mutex_unlock(&server->mutex);
+}
+
+static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, const char *path,
+			      const char *method, const char *version, const char *body,
+			      size_t *body_bytes, void **seen)
+{
+	struct ky_http_server *server = ctx;
+	const char *trouble;
+
+	(void)version;
+	(void)body;
+	(void)body_bytes;
+	if (!*seen) {
+		*seen = server;
+		mark(server, connection, true);
+		trouble = find_trouble(server, connection);
+		if (trouble)
+			return say(connection, MHD_HTTP_FORBIDDEN, trouble);
+		if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+			return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+				   "kymo serve only gives out: GET and HEAD.");
+		return MHD_YES; /* an answer now would end the connection */
+	}
+	path = pass_token(server, connection, path);
+	if (!path)
+		return say(connection, MHD_HTTP_FORBIDDEN,
+			   "This address lacks the token; use the whole address that kymo serve "
+			   "printed.");
+	return give(server, connection, path);
+}
+
+static void completed(void *ctx, struct MHD_Connection *connection, void **seen,
+		      enum MHD_RequestTerminationCode code)
+{
+	(void)code;
+	*seen = NULL;
+	mark(ctx, connection, false);
+}
+
+static void connected(void *ctx, struct MHD_Connection *connection, void **context,
+		      enum MHD_ConnectionNotificationCode code)
+{
+	struct ky_http_server *server = ctx;
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct link *link = *context;
+
+	(void)pthread_mutex_lock(&server->mutex);
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		for (size_t i = 0; !link && i < KY_HTTP_CONNECTIONS_MAX * 2; i++)
+			if (server->links[i].fd < 0)
+				link = &server->links[i];
+		if (link && info)
+			*link = (struct link){info->connect_fd, ky_now_ns(CLOCK_MONOTONIC), false};
+		*context = link;
+	} else if (link) {
+		link->fd = -1;
+	}
+	(void)pthread_mutex_unlock(&server->mutex);
+}
+
+void ky_http_tend(struct ky_http_server *server)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	(void)pthread_mutex_lock(&server->mutex);
+	for (size_t i = 0; i < KY_HTTP_CONNECTIONS_MAX * 2; i++) {
+		const struct link *link = &server->links[i];
+
+		if (link->fd >= 0 && !link->is_answering &&
+		    now_ns - link->since_ns > KY_HTTP_REQUEST_S_MAX * UINT64_C(1000000000))
+			(void)shutdown(link->fd, SHUT_RDWR);
+	}
+	(void)pthread_mutex_unlock(&server->mutex);
+}
+
+/* ---- start and end ---- */
+
+static int make_token(struct ky_http_server *server)
+{
+	uint8_t random[(KY_HTTP_TOKEN_BYTES - 1) / 2];
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -EAGAIN;
+	for (size_t i = 0; i < sizeof(random); i++)
+		(void)snprintf(server->token + 2 * i, 3, "%02x", random[i]);
+	return 0;
+}
+
+/* Gives the page without its own policy, which becomes a header: it may ask us, and be in no
+ * frame. Returns 0, -EINVAL, -ENOMEM. */
+static int make_viewer(struct ky_http_server *server, const struct ky_buf *viewer)
+{
+	static const char begin[] = "<meta http-equiv=\"Content-Security-Policy\" content=\"";
+	static const char end[] = "\">\n";
+	const uint8_t *from = memmem(viewer->bytes, viewer->used, begin, sizeof(begin) - 1);
+	const uint8_t *policy = from ? from + sizeof(begin) - 1 : NULL, *to;
+	size_t rest = policy ? viewer->used - (size_t)(policy - viewer->bytes) : 0, head, tail;
+	uint8_t *page;
+
+	to = policy ? memmem(policy, rest, end, sizeof(end) - 1) : NULL;
+	if (!to || to - policy > (ptrdiff_t)POLICY_BYTES_MAX / 2)
+		return -EINVAL;
+	(void)snprintf(server->policy, sizeof(server->policy),
+		       "%.*s; connect-src 'self'; frame-ancestors 'none'", (int)(to - policy),
+		       (const char *)policy);
+	to += sizeof(end) - 1;
+	head = (size_t)(from - viewer->bytes);
+	tail = viewer->used - (size_t)(to - viewer->bytes);
+	page = ky_alloc(head + tail);
+	if (!page)
+		return -ENOMEM;
+	memcpy(page, viewer->bytes, head);
+	memcpy(page + head, to, tail);
+	(void)snprintf(server->viewer_etag, sizeof(server->viewer_etag), "\"%016llx\"",
+		       (unsigned long long)ky_hash_bytes(KY_HASH_START, viewer->bytes,
+							 viewer->used));
+	server->viewer = MHD_create_response_from_buffer(head + tail, page, MHD_RESPMEM_MUST_COPY);
+	ky_free(page);
+	if (!server->viewer)
+		return -ENOMEM;
+	add_common(server->viewer, TEXT_HTML, server->policy, "private, no-cache");
+	add_header(server->viewer, MHD_HTTP_HEADER_ETAG, server->viewer_etag);
+	return 0;
+}
+
+static int make_style(struct ky_http_server *server)
+{
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	ky_out_text(&text, ky_list_style);
+	if (!text.failed)
+		server->style = MHD_create_response_from_buffer(text.used, text.bytes,
+								MHD_RESPMEM_MUST_COPY);
+	ky_buf_release(&text);
+	if (!server->style)
+		return -ENOMEM;
+	add_common(server->style, "text/css; charset=utf-8", LIST_POLICY, "private, no-cache");
+	return 0;
+}
+
+/* Returns a descriptor; -errno. */
+static int listen_at(struct ky_http_server *server, const struct ky_http_options *options)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at = {.v6 = {.sin6_family = AF_INET6}};
+	socklen_t bytes = sizeof(at.v6);
+	int fd, on = 1, result = 0;
+
+	if (inet_pton(AF_INET6, options->address, &at.v6.sin6_addr) == 1) {
+		at.v6.sin6_port = htons(options->port);
+	} else {
+		memset(&at, 0, sizeof(at));
+		at.v4.sin_family = AF_INET;
+		at.v4.sin_port = htons(options->port);
+		bytes = sizeof(at.v4);
+		if (inet_pton(AF_INET, options->address, &at.v4.sin_addr) != 1)
+			return -EINVAL;
+	}
+	fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, &at.any, bytes) || listen(fd, SOMAXCONN) || getsockname(fd, &at.any, &bytes))
+		result = -errno;
+	server->port = ntohs(at.any.sa_family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
+	if (!result)
+		return fd;
+	(void)close(fd);
+	return result;
+}
+
+static int start(struct ky_http_server *server, int fd)
+{
+	server->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, server->port, NULL, NULL, answer,
+		server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		KY_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, KY_HTTP_IDLE_S_MAX,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)KY_HTTP_REQUEST_BYTES_MAX,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
+		MHD_OPTION_NOTIFY_CONNECTION, connected, server, MHD_OPTION_END);
+	if (server->daemon)
+		return 0;
+	(void)close(fd);
+	return errno ? -errno : -EIO;
+}
+
+int ky_http_open(struct ky_http_server **out, const struct ky_http_options *options, char *error,
+		 size_t error_bytes)
+{
+	struct ky_http_server *server = ky_alloc(sizeof(*server));
+	int result, fd;
+
+	*out = NULL;
+	if (!server) {
+		(void)snprintf(error, error_bytes, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	server->list = options->list;
+	(void)pthread_mutex_init(&server->mutex, NULL);
+	for (size_t i = 0; i < KY_HTTP_CONNECTIONS_MAX * 2; i++)
+		server->links[i].fd = -1;
+	(void)snprintf(server->address, sizeof(server->address), "%s", options->address);
+	result = make_viewer(server, options->viewer);
+	if (result == -EINVAL)
+		(void)snprintf(error, error_bytes,
+			       "viewer.html has no policy of its own, so it is not the viewer of "
+			       "this kymo; `make viewer` builds it");
+	else if (!result)
+		result = make_style(server);
+	if (!result)
+		result = make_token(server);
+	if (result && result != -EINVAL)
+		(void)snprintf(error, error_bytes, "%s", strerror(-result));
+	if (!result) {
+		fd = listen_at(server, options);
+		result = fd < 0 ? fd : start(server, fd);
+		if (result)
+			(void)snprintf(error, error_bytes, "%s port %u: %s", options->address,
+				       options->port, strerror(-result));
+	}
+	if (result) {
+		ky_http_close(server);
+		return result;
+	}
+	*out = server;
+	return 0;
+}
+
+void ky_http_url(const struct ky_http_server *server, char *out, size_t out_bytes)
+{
+	bool is_v6 = strchr(server->address, ':') != NULL;
+
+	(void)snprintf(out, out_bytes, "http://%s%s%s:%u/%s/", is_v6 ? "[" : "", server->address,
+		       is_v6 ? "]" : "", server->port, server->token);
+}
+
+void ky_http_close(struct ky_http_server *server)
+{
+	if (!server)
+		return;
+	if (server->daemon)
+		MHD_stop_daemon(server->daemon);
+	if (server->viewer)
+		MHD_destroy_response(server->viewer);
+	if (server->style)
+		MHD_destroy_response(server->style);
+	(void)pthread_mutex_destroy(&server->mutex);
+	ky_free(server);
+}

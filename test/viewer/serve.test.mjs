@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// kymo serve in a real browser: its list, and the viewer on a trace that is read by ranges.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { data, drawn, KYMO, newPage, root, settled, state, stop } from "./browser.mjs";
+
+const OLDER = data("dial9-2026-05-demo.bin.gz");
+const GOLDEN = join(root, "test", "golden", "faults", "cpu_poll.trc.zst");
+const folder = mkdtempSync(join(tmpdir(), "kymo-serve-page-"));
+const servers = [];
+
+after(async () => {
+  await stop();
+  for (const server of servers) server.kill("SIGKILL");
+  rmSync(folder, { recursive: true });
+});
+
+/** Serves; returns the address that it prints, and its process. */
+async function serve(...paths) {
+  const server = spawn(KYMO, ["serve", ...paths], { stdio: ["ignore", "pipe", "inherit"] });
+  servers.push(server);
+  for await (const line of createInterface({ input: server.stdout })) return { url: line, server };
+  throw new Error("kymo serve said nothing");
+}
+
+function report(path) {
+  const done = spawnSync(KYMO, ["report", "--json", path], { maxBuffer: 1 << 28 });
+  assert.equal(done.status, 0, done.stderr.toString());
+  return JSON.parse(done.stdout.toString());
+}
+
+function findings(page) {
+  return page.locator(".statement .text").allTextContents();
+}
+
+writeFileSync(join(folder, "raw.trc"), gunzipSync(readFileSync(OLDER)));
+copyFileSync(OLDER, join(folder, "packed.bin.gz"));
+copyFileSync(GOLDEN, join(folder, "fault.trc.zst"));
+writeFileSync(join(folder, "broken.trc"), "no trace");
+
+test("a click in the list opens each trace with the findings of kymo report", async () => {
+  const { url } = await serve(folder);
+  for (const name of ["raw.trc", "packed.bin.gz", "fault.trc.zst"]) {
+    const page = await newPage({ url });
+    await page.waitForFunction(() => document.documentElement.dataset.waiting === "0");
+    await page.getByRole("link", { name }).click();
+    assert.equal(await settled(page), "ready");
+    const expected = report(join(folder, name)).findings.map((one) => one.statement);
+    assert.deepEqual(await findings(page), expected);
+    assert.ok((await page.locator(".top .trace").getAttribute("title")).startsWith(`${name}, `));
+    assert.deepEqual(page.troubles, []);
+    await page.close();
+  }
+});
+
+test("a raw trace is read in ranges of at most 1 MiB, and zooming reads no more", async () => {
+  const { url } = await serve(join(folder, "raw.trc"));
+  const { traces } = await (await fetch(`${url}api/traces`)).json();
+  const page = await newPage({ url: "about:blank" });
+  const ranges = [];
+  page.on("request", (request) => {
+    if (!request.url().includes("/trace/") || request.method() !== "GET") return;
+    const [, from, to] = /bytes=(\d+)-(\d+)/.exec(request.headers().range) ?? [];
+    ranges.push(to - from + 1);
+  });
+  await page.goto(`${url}view.html?trace=${traces[0].id}`);
+  assert.equal(await settled(page), "ready");
+  const count = ranges.length;
+  assert.ok(count > traces[0].bytes / (1 << 20), `${count} requests`);
+  assert.ok(Math.max(...ranges) <= 1 << 20);
+  await page.keyboard.press("n");
+  await page.waitForFunction(() => window.kymo.state().selection !== null);
+  await drawn(page);
+  assert.ok((await state(page)).from > 0);
+  assert.equal(ranges.length, count);
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});
+
+test("the link of a view holds the trace and the view", async () => {
+  const { url } = await serve(folder);
+  const page = await newPage({ url });
+  await page.getByRole("link", { name: "raw.trc" }).click();
+  assert.equal(await settled(page), "ready");
+  await page.keyboard.press("n");
+  await page.waitForFunction(() => window.kymo.state().selection !== null);
+  await drawn(page);
+  await page.keyboard.press("y");
+  const told = await state(page);
+  const address = page.url();
+  const again = await newPage({ url: address });
+  assert.equal(await settled(again), "ready");
+  await again.waitForFunction(() => window.kymo.state().selection !== null);
+  assert.equal((await state(again)).selection.id, told.selection.id);
+  await again.close();
+  await page.close();
+});
+
+test("what cannot be read gets one sentence in the list and in the viewer", async () => {
+  const { url, server } = await serve(folder);
+  const page = await newPage({ url });
+  await page.waitForFunction(() => document.documentElement.dataset.waiting === "0");
+  const row = page.getByRole("row", { name: /broken\.trc/ });
+  assert.match(await row.textContent(), /broken\.trc: not a trace/);
+  await row.getByRole("link").first().click();
+  assert.equal(await settled(page), "failed");
+  assert.match(await page.getByRole("alert").textContent(), /^broken\.trc.*not a trace.*\.$/);
+  assert.deepEqual(page.troubles, []);
+  await page.goto(`${url}view.html?trace=0123456789abcdef`);
+  assert.equal(await settled(page), "failed");
+  assert.match(await page.getByRole("alert").textContent(), /^kymo serve has no such trace/);
+  await page.close();
+  const ended = new Promise((done) => server.once("exit", done));
+  server.kill("SIGTERM");
+  assert.equal(await ended, 0);
+});
+
+test("reading can be cancelled", async () => {
+  const { url } = await serve(folder);
+  const page = await newPage({ url });
+  let held;
+  const isHeld = new Promise((done) => (held = done));
+  await page.route(/\/trace\//, async (route) => {
+    if (route.request().method() === "HEAD") return route.continue();
+    held(route);
+  });
+  await page.getByRole("link", { name: "raw.trc" }).click();
+  const route = await isHeld;
+  assert.equal((await state(page)).phase, "loading");
+  await page.getByRole("button", { name: /Cancel/ }).click();
+  await page.waitForFunction(() => document.documentElement.dataset.state === "empty");
+  await route.abort().catch(() => undefined);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.close();
+});
+
+test("a segment that grows is opened as far as it is, the list shows the next", async () => {
+  const grows = mkdtempSync(join(folder, "grows-"));
+  const whole = gunzipSync(readFileSync(OLDER));
+  writeFileSync(join(grows, "000000.trc.active"), whole.subarray(0, 2000000));
+  const { url } = await serve(grows);
+  const page = await newPage({ url });
+  await page.getByRole("link", { name: "000000.trc.active" }).click();
+  assert.equal(await settled(page), "ready");
+  const before = (await state(page)).durationNs;
+  appendFileSync(join(grows, "000000.trc.active"), whole.subarray(2000000));
+  writeFileSync(join(grows, "000001.trc"), whole);
+  await page.reload();
+  assert.equal(await settled(page), "ready");
+  assert.ok((await state(page)).durationNs > before);
+  await page.goto(url);
+  assert.equal(await page.getByRole("link", { name: "000001.trc" }).count(), 1);
+  await page.close();
+});
+
+test("the policy lets the page ask its own server alone", async () => {
+  const { url } = await serve(folder);
+  const page = await newPage({ url: `${url}view.html` });
+  const tried = await page.evaluate(async (address) => {
+    const foreign = await fetch("http://127.0.0.1:9/x").then(
+      () => "ran",
+      (error) => String(error),
+    );
+    const own = await fetch(`${address}api/traces`).then((answer) => answer.status);
+    const broken = [];
+    document.addEventListener("securitypolicyviolation", (event) =>
+      broken.push(event.effectiveDirective),
+    );
+    await fetch("http://example.invalid/x").catch(() => undefined);
+    const script = document.createElement("script");
+    script.textContent = "window.foreign = true";
+    document.body.append(script);
+    await new Promise((done) => setTimeout(done, 100));
+    return { foreign, own, broken, ran: window.foreign ?? false };
+  }, url);
+  assert.equal(tried.own, 200);
+  assert.match(tried.foreign, /TypeError/);
+  assert.ok(tried.broken.includes("connect-src"));
+  assert.equal(tried.ran, false);
+  await page.close();
+  const frame = await newPage({ url: "about:blank" });
+  await frame.setContent(`<iframe src="${url}"></iframe>`);
+  await frame.waitForFunction(() => frames.length === 1);
+  assert.equal(
+    await frame.frames()[1].evaluate(() => document.body?.textContent?.includes("Traces") ?? false),
+    false,
+  );
+  await frame.close();
+});
+
+test("names in files and traces are text in the list", async () => {
+  const odd = mkdtempSync(join(folder, "odd-"));
+  copyFileSync(GOLDEN, join(odd, `<img src=x onerror="window.hacked=1">&.trc.zst`));
+  const { url } = await serve(odd);
+  const page = await newPage({ url });
+  const link = page.locator("td.file a");
+  assert.ok((await link.textContent()).endsWith(`<img src=x onerror="window.hacked=1">&.trc.zst`));
+  assert.equal(await page.locator("img").count(), 0);
+  await link.click();
+  assert.equal(await settled(page), "ready");
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});
