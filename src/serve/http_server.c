@@ -486,11 +486,14 @@ static int make_token(struct ky_http_server *server)
 }
 
 /* Gives the page without its own policy, which becomes a header: it may ask us, and be in no
- * frame. Returns 0, -EINVAL, -ENOMEM. */
+ * frame. A name that means nothing to browsers keeps it for the pages that this one writes.
+ * Returns 0, -EINVAL, -ENOMEM. */
 static int make_viewer(struct ky_http_server *server, const struct ky_buf *viewer)
 {
 	static const char begin[] = "<meta http-equiv=\"Content-Security-Policy\" content=\"";
 	static const char end[] = "\">\n";
+	static const char instead[] = "<meta name=\"kymo-policy\" content=\"";
+	const size_t instead_bytes = sizeof(instead) - 1;
 	const uint8_t *from = memmem(viewer->bytes, viewer->used, begin, sizeof(begin) - 1);
 	const uint8_t *policy = from ? from + sizeof(begin) - 1 : NULL, *to;
 	size_t rest = policy ? viewer->used - (size_t)(policy - viewer->bytes) : 0, head, tail;
@@ -502,18 +505,19 @@ static int make_viewer(struct ky_http_server *server, const struct ky_buf *viewe
 	(void)snprintf(server->policy, sizeof(server->policy),
 		       "%.*s; connect-src 'self'; frame-ancestors 'none'", (int)(to - policy),
 		       (const char *)policy);
-	to += sizeof(end) - 1;
 	head = (size_t)(from - viewer->bytes);
-	tail = viewer->used - (size_t)(to - viewer->bytes);
-	page = ky_alloc(head + tail);
+	tail = viewer->used - (size_t)(policy - viewer->bytes);
+	page = ky_alloc(head + instead_bytes + tail);
 	if (!page)
 		return -ENOMEM;
 	memcpy(page, viewer->bytes, head);
-	memcpy(page + head, to, tail);
+	memcpy(page + head, instead, instead_bytes);
+	memcpy(page + head + instead_bytes, policy, tail);
 	(void)snprintf(server->viewer_etag, sizeof(server->viewer_etag), "\"%016llx\"",
 		       (unsigned long long)ky_hash_bytes(KY_HASH_START, viewer->bytes,
 							 viewer->used));
-	server->viewer = MHD_create_response_from_buffer(head + tail, page, MHD_RESPMEM_MUST_COPY);
+	server->viewer = MHD_create_response_from_buffer(head + instead_bytes + tail, page,
+							 MHD_RESPMEM_MUST_COPY);
 	ky_free(page);
 	if (!server->viewer)
 		return -ENOMEM;

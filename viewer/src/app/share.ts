@@ -86,6 +86,9 @@ function base64(file: Blob): Promise<string> {
 const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 
+// A page of `kymo serve` got its policy by a header, and keeps it for such pages.
+const POLICY = "meta[http-equiv], meta[name=kymo-policy]";
+
 /** One page with the trace, this view and the notes: the parts of this one, as they were built. */
 export async function savePage(store: Store): Promise<void> {
   if (!store.file) return;
@@ -93,7 +96,7 @@ export async function savePage(store: Store): Promise<void> {
     tell(store, "The trace is larger than 256 MiB, too large for a page: share it as a file.");
     return;
   }
-  const policy = document.querySelector<HTMLMetaElement>("meta[http-equiv]")?.content;
+  const policy = document.querySelector<HTMLMetaElement>(POLICY)?.content;
   const text = (at: string): string => document.querySelector(at)?.textContent ?? "";
   const head =
     '<meta charset="utf-8">\n' +
@@ -102,7 +105,9 @@ export async function savePage(store: Store): Promise<void> {
       : "") +
     '<meta name="viewport" content="width=device-width">\n<title>kymo</title>\n' +
     `<style>${text("style")}</style>`;
-  const trace = await base64(store.file);
+  const { file } = store;
+  const blob = file instanceof Blob ? file : await (await fetch(file.url)).blob();
+  const trace = await base64(blob);
   const data = `data-name="${escaped(store.fileName)}" data-view="${escaped(store.hash())}"`;
   save(
     store,

@@ -66,7 +66,7 @@ export class Store {
   sentence = "";
   progress = { doing: "", done: 0, all: 0 };
   fileName = "";
-  file: Blob | null = null;
+  file: Blob | Served | null = null;
   /** The address that came with the trace. */
   firstHash = "";
   trace: TraceInfo | null = null;
