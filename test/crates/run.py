@@ -255,6 +255,36 @@ def check_tests(tap, options):
     tap.check(done.returncode == 0, "examples of the documentation", done.stdout + done.stderr)
 
 
+def check_attacked(tap, options):
+    """A program does the same with and without recording, whatever it does."""
+    program = build(options, "kymo", "--example", "attacked") / "attacked"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        for case in ("panics", "wakers", "churn", "restarts", "forks", "aborts"):
+            folder = pathlib.Path(name) / case
+            folder.mkdir()
+            plain = run([program, case], folder, KYMO_ENABLED="false")
+            bare = folder / "attacked"
+            subprocess.run(["strip", "-o", bare, program], check=True)
+            for what, argv in (("", program), (", stripped", bare)):
+                ran = run([argv, case], folder)
+                tap.check((ran.status, ran.out) == (plain.status, plain.out),
+                          f"attacked: {case}{what}: as without recording",
+                          f"{plain.detail()}\nrecorded:\n{ran.detail()}")
+            if case == "aborts":
+                left = list((folder / "rings").iterdir())
+                done = subprocess.run([options.kymo, "recover", "--ring-dir", folder / "rings", "-o",
+                                       folder / "recovered"], text=True, capture_output=True,
+                                      check=False)
+                found = list((folder / "recovered").rglob("*.trc*"))
+                tap.check(left and found, "attacked: what an abort left is recovered",
+                          f"{left}\n{done.stdout}{done.stderr}")
+            else:
+                found = counts(options.kymo, folder / "traces")
+                tap.check(found.get("PollStartEvent", 0) > 0
+                          and "LossEvent" not in found or case == "restarts",
+                          f"attacked: {case}: a trace without a loss", str(found))
+
+
 CRATE = """[package]
 name = "pinned"
 version = "0.1.0"
@@ -346,7 +376,7 @@ def check_package(tap, options):
 
 
 GATE = (check_help, check_minimal, check_events)
-ALL = GATE + (check_runtimes, check_libraries, check_tests, check_package, check_matrix)
+ALL = GATE + (check_runtimes, check_libraries, check_attacked, check_tests, check_package, check_matrix)
 
 
 def main():
@@ -358,7 +388,7 @@ def main():
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.kymo = options.build / "kymo"
-    options.target = (options.target or options.build / "crates").resolve()
+    options.target = (options.target or options.build / "cargo" / "crates").resolve()
     tap = Tap()
     done = subprocess.run(["tools/build.sh", "gcc", "kymo", "adapters/tokio/libkymo-preload.so"],
                           cwd=ROOT, text=True, capture_output=True, check=False)
