@@ -36,16 +36,21 @@ static inline const char *ky_schema_text(const uint8_t **at, const uint8_t *end)
 	return text;
 }
 
-/* The next field; false: there is none. */
+/* The next field; false: there is none. What remains then, is corrupt. */
 static inline bool ky_schema_field(const uint8_t **at, const uint8_t *end,
 				   struct ky_event_field *out)
 {
+	const uint8_t *next = *at + 1;
+
 	if (*at == end)
 		return false;
-	out->type = *(*at)++;
-	out->name = ky_schema_text(at, end);
-	out->unit = out->name ? ky_schema_text(at, end) : NULL;
-	return out->unit != NULL;
+	out->type = **at;
+	out->name = ky_schema_text(&next, end);
+	out->unit = out->name ? ky_schema_text(&next, end) : NULL;
+	if (!out->unit)
+		return false;
+	*at = next;
+	return true;
 }
 
 #endif

@@ -253,6 +253,12 @@ def check_tests(tap, options):
         cwd=ROOT / "crates", env=dict(os.environ, CARGO_TARGET_DIR=str(options.target)),
         text=True, capture_output=True, check=False)
     tap.check(done.returncode == 0, "examples of the documentation", done.stdout + done.stderr)
+    done = subprocess.run(
+        ["cargo", "clippy", "--locked", "--quiet", "--workspace", "--all-targets", "--features",
+         "kymo/tracing,kymo/toml", "--", "-D", "warnings"],
+        cwd=ROOT / "crates", env=dict(os.environ, CARGO_TARGET_DIR=str(options.target)),
+        text=True, capture_output=True, check=False)
+    tap.check(done.returncode == 0, "clippy has no warning", done.stdout + done.stderr)
 
 
 def check_attacked(tap, options):
@@ -272,9 +278,9 @@ def check_attacked(tap, options):
                           f"{plain.detail()}\nrecorded:\n{ran.detail()}")
             if case == "aborts":
                 left = list((folder / "rings").iterdir())
-                done = subprocess.run([options.kymo, "recover", "--ring-dir", folder / "rings", "-o",
-                                       folder / "recovered"], text=True, capture_output=True,
-                                      check=False)
+                done = subprocess.run(
+                    [options.kymo, "recover", "--ring-dir", folder / "rings", "-o",
+                     folder / "recovered"], text=True, capture_output=True, check=False)
                 found = list((folder / "recovered").rglob("*.trc*"))
                 tap.check(left and found, "attacked: what an abort left is recovered",
                           f"{left}\n{done.stdout}{done.stderr}")
@@ -376,7 +382,8 @@ def check_package(tap, options):
 
 
 GATE = (check_help, check_minimal, check_events)
-ALL = GATE + (check_runtimes, check_libraries, check_attacked, check_tests, check_package, check_matrix)
+ALL = GATE + (check_runtimes, check_libraries, check_attacked, check_tests, check_package,
+              check_matrix)
 
 
 def main():

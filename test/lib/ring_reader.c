@@ -92,12 +92,12 @@ static int decode(struct test_ring *ring, const uint64_t *words, size_t end, str
 			return 0;
 		count = type == KYMO_RECORD_CUSTOM ? (uint32_t)(head & 0xffff) :
 						     payload_words[type];
-		if (count > 3 || i + 1 + count > end)
+		if ((count > 3 && type != KYMO_RECORD_CUSTOM) || i + 1 + count > end)
 			return 0;
 		at->type = type;
 		at->arg = (uint32_t)(head & 0xffff);
 		memset(at->words, 0, sizeof(at->words));
-		memcpy(at->words, &words[i + 1], (size_t)count * 8);
+		memcpy(at->words, &words[i + 1], (size_t)(count < 3 ? count : 3) * 8);
 		if (type == KYMO_RECORD_TIME)
 			stamp = at->words[0] & ~UINT64_C(7);
 		if (type == KYMO_RECORD_THREAD_CHANGE) {

@@ -86,7 +86,9 @@ fn wakers() {
         drop(runtime);
         for waker in kept.lock().expect("no panic").drain(..) {
             waker.wake_by_ref();
-            waker.clone().wake();
+            let again = waker.clone();
+
+            again.wake();
         }
     }
     println!("woken");

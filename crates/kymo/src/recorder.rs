@@ -120,7 +120,7 @@ impl Recorder {
     /// # Errors
     /// The reason.
     pub fn tokio(&self) -> Result<&str, &Error> {
-        self.intercepted.as_deref().map_err(|why| why)
+        self.intercepted.as_deref()
     }
 
     /// What the recorder has done so far.
