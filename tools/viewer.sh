@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# viewer.sh [build|smoke|test] - makes build/viewer/viewer.html; with smoke or test, tries it in a
-# browser, too: smoke is the shortest way through it, test is everything.
+# viewer.sh [build|smoke|test|measure FILE|pictures] - makes build/viewer/viewer.html; with smoke or
+# test, tries it in a browser, too: smoke is the shortest way through it, test is everything.
+# measure says how fast the page is with a trace; pictures makes those of the README, after
+# `make demo`.
 set -eu
 cd "$(dirname "$0")/.."
 output=build/viewer
@@ -29,6 +31,11 @@ cc -std=gnu11 -O2 -ffp-contract=off -D_GNU_SOURCE -Iinclude -Isrc -o "$output/ca
 	src/base/json_write.c src/base/text.c src/base/utf8.c test/wasm/canonical.c
 export KYMO_ENGINE=$output/engine.wasm KYMO_CANONICAL=$output/canonical KYMO=build/kymo
 export KYMO_VIEWER=$output/viewer.html
+[ "$1" != measure ] || exec node test/viewer/measure.mjs "$2"
+if [ "$1" = pictures ]; then
+	build/kymo html --force -o "$output/demo.html" build/demo/*/latest/000000.trc.zst
+	exec node test/viewer/pictures.mjs "$output/demo.html" docs/pictures
+fi
 if [ "$1" = smoke ]; then
 	exec node --test --test-reporter=tap test/viewer/smoke.test.mjs
 fi

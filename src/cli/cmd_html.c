@@ -47,7 +47,7 @@ int ky_cmd_html(int argc, char **argv)
 		"FILE -o FILE",
 		"Writes the viewer and a trace as one HTML file, which opens in a browser without "
 		"a network.\vThe page holds the whole trace with all names, arguments and values "
-		"that were recorded.",
+		"that were recorded, and the names of its code, as `kymo symbolize` finds them.",
 		children,
 		0,
 		0};

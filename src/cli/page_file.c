@@ -11,9 +11,12 @@
 #include <limits.h>
 #include <ship/container.h>
 #include <ship/out_file.h>
+#include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PART_BYTES (48u << 10) /* divides by 3, so that parts of base64 join */
@@ -21,6 +24,9 @@
 
 /* Where in the viewer the trace goes. */
 static const char place[] = "<!--kymo-trace-->";
+#define NAMED_FILE "/named.trc.zst"
+
+extern char **environ;
 
 /* ---- the viewer ---- */
 
@@ -128,6 +134,58 @@ static int open_trace(const char *path)
 	if (fd >= 0)
 		(void)close(fd);
 	return -1;
+}
+
+/* `kymo symbolize`, silently. Returns whether it wrote the file. */
+static bool symbolize(const char *trace, const char *output)
+{
+	char *arguments[] = {strdup("kymo"), strdup("symbolize"), strdup("-q"),  strdup("-o"),
+			     strdup(output), strdup("--"),        strdup(trace), NULL};
+	const size_t count = sizeof(arguments) / sizeof(arguments[0]) - 1;
+	posix_spawn_file_actions_t actions;
+	bool is_whole = true;
+	int status = -1;
+	pid_t pid;
+
+	for (size_t i = 0; i < count; i++)
+		is_whole = is_whole && arguments[i];
+	if (is_whole && !posix_spawn_file_actions_init(&actions)) {
+		for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+			(void)posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR,
+							       0);
+		if (!posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environ))
+			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+				;
+		(void)posix_spawn_file_actions_destroy(&actions);
+	}
+	for (size_t i = 0; i < count; i++)
+		free(arguments[i]);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The trace with the names of its code, which a page cannot look up: they lie in the program's
+ * files. Returns its descriptor; -1: it has to do without. */
+static int open_named(const char *trace)
+{
+	const char *place_of = getenv("TMPDIR");
+	static char directory[PATH_MAX], path[PATH_MAX + sizeof(NAMED_FILE)];
+	struct stat status;
+	int fd = -1;
+
+	(void)snprintf(directory, sizeof(directory), "%s/kymo-page-XXXXXX",
+		       place_of && *place_of ? place_of : "/tmp");
+	if (!mkdtemp(directory))
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s%s", directory, NAMED_FILE);
+	if (symbolize(trace, path))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	(void)unlink(path);
+	(void)rmdir(directory);
+	if (fd >= 0 && (fstat(fd, &status) || (uint64_t)status.st_size > KY_PAGE_TRACE_BYTES_MAX)) {
+		(void)close(fd);
+		fd = -1;
+	}
+	return fd;
 }
 
 static size_t base64(char *out, const uint8_t *bytes, size_t count)
@@ -247,13 +305,18 @@ int ky_page_file_write(const char *trace, const char *output, bool may_replace, 
 {
 	struct ky_buf viewer;
 	size_t at = 0;
-	int code, fd;
+	int code, fd, named;
 
 	ky_buf_init(&viewer, KY_PAGE_VIEWER_BYTES_MAX);
 	code = load_viewer(&viewer, &at);
 	fd = code ? -1 : open_trace(trace);
 	if (!code && fd < 0)
 		code = KY_EXIT_TROUBLE;
+	named = code ? -1 : open_named(trace);
+	if (named >= 0) {
+		(void)close(fd);
+		fd = named;
+	}
 	if (!code)
 		code = write_page(&viewer, at, fd, trace, output, may_replace, bytes);
 	if (fd >= 0)

@@ -4,6 +4,7 @@
 
 usage: test_symbolize.py KYMO [unittest arguments]
 """
+import base64
 import json
 import os
 import pathlib
@@ -134,7 +135,8 @@ def function(path, name):
 class Case(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-symbolize-"))
-        self.env = dict(os.environ, DEBUGINFOD_CACHE_PATH=str(self.dir / "no-cache"))
+        self.env = dict(os.environ, DEBUGINFOD_CACHE_PATH=str(self.dir / "no-cache"),
+                        TMPDIR=str(self.dir))
 
     def tearDown(self):
         shutil.rmtree(self.dir)
@@ -201,6 +203,22 @@ class Builds(Case):
 
     def test_pie_with_dwarf_5(self):
         self.named("-g", "-gdwarf-5", "-fPIE", "-pie")
+
+    def test_a_page_has_the_names_that_the_trace_has_not(self):
+        path = build(self.dir, "-g")
+        addresses = self.every(path)
+        program = self.dir / "kymo"
+        shutil.copy(KYMO, program)
+        (self.dir / "viewer").mkdir()
+        (self.dir / "viewer" / "viewer.html").write_text("<body><!--kymo-trace--></body>")
+        page = self.dir / "page.html"
+        subprocess.run([program, "html", self.trace(path, addresses), "-o", page], check=True,
+                       capture_output=True, env=self.env)
+        held = re.search('data-name="t.trc">([^<]*)</script>', page.read_text())[1]
+        named = self.dir / "named.trc.zst"
+        named.write_bytes(base64.b64decode(held))
+        self.assertEqual(len(self.rows(named)), len(addresses))
+        self.assertEqual(list(self.dir.glob("kymo-page-*")), [])
 
     def test_static_without_pie(self):
         path = build(self.dir, "-g", "-static", "-no-pie")

@@ -662,7 +662,10 @@ export class Store {
     const finding = this.mark(at);
     const one = finding?.evidence[which];
     if (!one) return;
-    const poll = await this.selectPollAt(one.task ?? -1, one.from_ns);
+    // Readings are of the process or a thread: no poll is what they say.
+    const isOfPoll = one.kind !== "readings";
+    const poll = isOfPoll ? await this.selectPollAt(one.task ?? -1, one.from_ns) : null;
+    if (!isOfPoll) this.clearSelection();
     const from = one.from_ns;
     const to = Math.max(
       one.to_ns,

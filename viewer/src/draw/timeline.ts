@@ -101,7 +101,7 @@ export class Timeline {
   private colours = new Map<string, number>();
 
   constructor(private canvas: HTMLCanvasElement) {
-    const context = canvas.getContext("2d", { alpha: false });
+    const context = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
     if (!context) throw new Error("this browser has no 2D canvas");
     this.context = context;
   }
@@ -465,8 +465,7 @@ export class Timeline {
       indexOf: (x) => this.indexOf(scene, points, x),
     });
     if (row.kind !== "chart") return;
-    const words = `most in view: ${valueWords(row, most)}`;
-    this.text(words, LABEL_WIDTH + 6, y + 13, colours.faint, "11px system-ui, sans-serif", 240);
+    this.caption(`most in view: ${valueWords(row, most)}`, y, colours);
   }
 
   private series(scene: Scene, row: Row, y: number, colours: Palette): void {
@@ -512,7 +511,18 @@ export class Timeline {
     }
     context.globalAlpha = 1;
     const words = points.length ? `most in view: ${format(most)}` : "nothing in view";
-    this.text(words, LABEL_WIDTH + 6, y + 13, colours.faint, "11px system-ui, sans-serif", 240);
+    this.caption(words, y, colours);
+  }
+
+  /** Words over a chart, which may be behind them. */
+  private caption(words: string, y: number, colours: Palette): void {
+    const context = this.context;
+    context.font = "11px system-ui, sans-serif";
+    context.fillStyle = colours.lane;
+    context.globalAlpha = 0.8;
+    context.fillRect(LABEL_WIDTH + 2, y + 2, context.measureText(words).width + 8, 15);
+    context.globalAlpha = 1;
+    this.text(words, LABEL_WIDTH + 6, y + 13, colours.text, "11px system-ui, sans-serif", 240);
   }
 
   private readings(scene: Scene, row: Row): [number, number][] {

@@ -2,6 +2,7 @@
 // The findings, worst first: what happened, whom it hurt, what to do.
 import type { Store } from "../app/store";
 import type { Finding } from "../model/trace";
+import { shortFile } from "../model/names";
 import { duration, moment, percent } from "../model/time";
 
 const SEVERITY: Record<Finding["severity"], string> = {
@@ -48,6 +49,17 @@ function One({ store, at, finding }: { store: Store; at: number; finding: Findin
       </button>
       {isChosen && (
         <div class="more">
+          {finding.culprit.function && (
+            <p>
+              <b>Where.</b> <code>{finding.culprit.function}</code>
+              {finding.culprit.site ? (
+                <span>
+                  {" "}
+                  at <code title={finding.culprit.site}>{shortFile(finding.culprit.site)}</code>
+                </span>
+              ) : null}
+            </p>
+          )}
           {finding.impact.statement && (
             <p>
               <b>Whom it hurt.</b> {finding.impact.statement}
@@ -56,17 +68,6 @@ function One({ store, at, finding }: { store: Store; at: number; finding: Findin
           <p>
             <b>What to do.</b> {finding.action}
           </p>
-          {finding.culprit.function && (
-            <p>
-              <b>Where.</b> <code>{finding.culprit.function}</code>
-              {finding.culprit.site ? (
-                <span>
-                  {" "}
-                  at <code>{finding.culprit.site}</code>
-                </span>
-              ) : null}
-            </p>
-          )}
           {finding.missing.map((one) => (
             <p key={one.capability} class="faint">
               Missing: {one.capability}: {one.effect}

@@ -29,6 +29,7 @@ const HINT =
   "Click a function to zoom in; arrow keys walk, Enter zooms, Backspace goes back, " +
   "i looks from a function on.";
 const ROWS_SHOWN = 200;
+const TRUNK_SHARE = 0.9;
 
 function rangeWords(store: Store, range: Range | null): string {
   if (!range) return "the whole trace";
@@ -80,6 +81,11 @@ function Graph({ store, flame, find }: { store: Store; flame: Flame; find: strin
   useEffect(() => {
     setZoomed(flame.root);
     setCurrent(null);
+    // What all samples have in common is above.
+    let trunk = flame.root;
+    while ((trunk.children[0]?.value ?? 0) > trunk.value * TRUNK_SHARE)
+      trunk = trunk.children[0] ?? trunk;
+    canvas.current?.parentElement?.scrollTo({ top: (trunk.depth - 2) * FLAME_ROW });
   }, [flame]);
   useEffect(() => {
     const element = canvas.current;

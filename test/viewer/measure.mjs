@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// measure.mjs FILE - opens a trace in the page and prints one JSON object: times to the first
+// picture and to the findings, frames while zooming and while moving, memory of the renderer.
+// Measured times decide no test: this is for people, on a machine that does nothing else.
+import { execFileSync } from "node:child_process";
+import { newPage, open, start, state, stop } from "./browser.mjs";
+
+const STEPS = 120;
+const [file] = process.argv.slice(2);
+if (!file) {
+  console.error("usage: measure.mjs FILE");
+  process.exit(2);
+}
+
+/** Of intervals between frames, in ms. */
+function quantiles(list) {
+  const sorted = [...list].sort((a, b) => a - b);
+  const at = (share) => Number(sorted[Math.floor((sorted.length - 1) * share)].toFixed(1));
+  return { frames: sorted.length, p50: at(0.5), p95: at(0.95), max: at(1) };
+}
+
+/** Turns the wheel in each frame, so that no frame counts in which nothing happened. */
+async function frames(page, at, isMove) {
+  const intervals = await page.evaluate(
+    ([x, y, steps, isShift]) =>
+      new Promise((done) => {
+        const canvas = document.querySelector(".lanes canvas");
+        const list = [];
+        let last = 0;
+        const next = (now) => {
+          if (last) list.push(now - last);
+          last = now;
+          if (list.length === steps) return done(list);
+          const deltaY = (list.length % 60 < 30 ? -1 : 1) * (isShift ? 20 : 120);
+          const how = { deltaY, clientX: x, clientY: y, shiftKey: isShift, cancelable: true };
+          canvas.dispatchEvent(new WheelEvent("wheel", how));
+          requestAnimationFrame(next);
+        };
+        requestAnimationFrame(next);
+      }),
+    [at.x, at.y, STEPS, isMove],
+  );
+  return quantiles(intervals);
+}
+
+/** Resident memory of the largest renderer of this browser. */
+async function memory() {
+  const cdp = await (await start()).newBrowserCDPSession();
+  const { processInfo } = await cdp.send("SystemInfo.getProcessInfo");
+  const kib = processInfo
+    .filter((one) => one.type === "renderer")
+    .map((one) => Number(execFileSync("ps", ["-o", "rss=", "-p", String(one.id)]).toString()));
+  return Math.round(Math.max(...kib) / 1024);
+}
+
+const page = await newPage({ width: 1920, height: 1080 });
+const phase = await open(page, file);
+const marks = await page.evaluate(() =>
+  Object.fromEntries(performance.getEntriesByType("mark").map((one) => [one.name, one.startTime])),
+);
+const { canvas } = await state(page);
+const x = canvas.x + canvas.labels + 600;
+const y = canvas.y + 100;
+const zoom = await frames(page, { x, y }, false);
+await page.evaluate(() => (location.hash = "from=100000000&to=500000000"));
+await page.waitForFunction(() => window.kymo.state().isExact);
+const move = await frames(page, { x, y }, true);
+console.log(
+  JSON.stringify({
+    phase,
+    first_picture_ms: Math.round(marks["kymo-first-picture"] - marks["kymo-open"]),
+    ready_ms: Math.round(marks["kymo-ready"] - marks["kymo-open"]),
+    zoom_ms: zoom,
+    move_ms: move,
+    renderer_mib: await memory(),
+  }),
+);
+await stop();
