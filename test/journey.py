@@ -36,7 +36,8 @@ SAMPLES = 40  # of a program that does nothing else: enough for one function to 
 LEAK = (8, 1 << 20)  # so large that each one is sampled
 COMMANDS = ["run", "attach", "detach", "info", "report", "why", "export", "events", "ps", "status",
             "set", "mark", "dump", "recover", "doctor", "symbolize", "convert", "view", "task",
-            "query", "check", "diff", "html", "open", "serve"]
+            "query", "check", "diff", "html", "open", "serve",
+            "top"]
 RULES = """[[rule]]
 name = "polls are few"
 view = "polls"

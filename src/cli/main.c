@@ -29,6 +29,7 @@ static const struct ky_command commands[] = {
 	{"events", "print events: text, JSON lines or CSV", ky_cmd_events},
 	{"ps", "list the processes that record, and the rings of those that did", ky_cmd_ps},
 	{"status", "say what one process records, and which polls are open now", ky_cmd_status},
+	{"top", "show what a process does now, each second anew", ky_cmd_top},
 	{"set", "change what a process records, while it runs", ky_cmd_set},
 	{"mark", "put a label into what a process records", ky_cmd_mark},
 	{"dump", "make a trace of what a process recorded last, without its help", ky_cmd_dump},
