@@ -59,17 +59,14 @@ int ky_beneath_open(int directory, const char *path, struct stat *status)
 
 uint64_t ky_beneath_identity(int directory, const char *name, const struct stat *status)
 {
-	struct {
-		uint64_t device, inode;
-		int64_t born_s;
-		uint64_t born_ns;
-	} key = {.device = status->st_dev, .inode = status->st_ino};
+	/* device, inode, birth; what has no birth is known by the others alone */
+	uint64_t key[4] = {status->st_dev, status->st_ino};
 	struct statx more;
 
 	if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_BTIME, &more) == 0 &&
 	    (more.stx_mask & STATX_BTIME)) {
-		key.born_s = more.stx_btime.tv_sec;
-		key.born_ns = more.stx_btime.tv_nsec;
+		key[2] = (uint64_t)more.stx_btime.tv_sec;
+		key[3] = more.stx_btime.tv_nsec;
 	}
-	return ky_hash_bytes(KY_HASH_START, &key, sizeof(key));
+	return ky_hash_bytes(KY_HASH_START, key, sizeof(key));
 }
