@@ -6,9 +6,16 @@
 
 #include "fuzz_target.h"
 
+#include <analyze/wake_graph.h>
+#include <base/alloc.h>
+#include <base/json_write.h>
+#include <lanes/flame_json.h>
 #include <lanes/lanes_json.h>
+#include <lanes/points.h>
 #include <lanes/poll_facts.h>
 #include <lanes/series.h>
+#include <lanes/span_json.h>
+#include <read/labels.h>
 
 #define FUZZ_PIXELS 33u
 
@@ -84,6 +91,98 @@ static inline void check_lanes(const struct ky_trace *trace)
 	(void)ky_facts_find_poll(trace, UINT64_MAX, trace->run_first_ns, &worker, &row);
 	ky_buf_release(&json);
 	ky_lanes_close(lanes);
+}
+
+/* Every point of a lane is in one pixel of a view that holds them all. */
+static inline void check_points(const struct ky_trace *trace, struct ky_buf *json)
+{
+	const struct ky_view view = {.to_ns = UINT64_MAX, .pixels = FUZZ_PIXELS};
+	const uint32_t counts[KY_POINTS_KINDS] = {
+		[KY_POINTS_EVENTS] = trace->custom_type_count,
+		[KY_POINTS_FIELD] = trace->custom_type_count,
+		[KY_POINTS_COUNTER] = trace->counter_count ? 1 : 0,
+		[KY_POINTS_NOTES] = 1,
+		[KY_POINTS_QUEUE] = trace->queue_count,
+	};
+	struct ky_points_pixel pixels[FUZZ_PIXELS];
+	struct ky_points points;
+
+	for (uint32_t kind = 0; kind < KY_POINTS_KINDS; kind++)
+		for (uint32_t i = 0; i < counts[kind] && i < 8; i++) {
+			uint32_t index = kind == KY_POINTS_COUNTER ? trace->counters->name : i;
+			uint64_t seen = 0;
+
+			FUZZ_CHECK(ky_points_make(&points, trace, kind, index, i) == 0);
+			ky_points_pixels(pixels, &points, &view);
+			for (uint32_t at = 0; at < FUZZ_PIXELS; at++)
+				seen += pixels[at].count;
+			for (uint32_t at = 0; at < points.count; at++)
+				seen += points.times_ns[at] == UINT64_MAX;
+			FUZZ_CHECK(seen == points.count);
+			if (points.count)
+				FUZZ_CHECK(ky_points_facts_json(json, trace, kind, index,
+								points.rows[points.count - 1]));
+			ky_points_release(&points);
+		}
+	ky_points_list_json(json, trace);
+}
+
+static inline void check_span_view(const struct ky_trace *trace, const struct ky_code_stacks *code,
+				   struct ky_buf *json)
+{
+	struct ky_span_view view = {
+		.trace = trace, .to_ns = UINT64_MAX, .key = KY_NONE, .pieces = 7};
+	struct ky_span_split *splits;
+	struct ky_span_tail tail;
+
+	FUZZ_CHECK(ky_span_splits(trace, &splits) == 0);
+	FUZZ_CHECK(ky_span_tail_make(&tail, trace, code) == 0);
+	view.splits = splits;
+	view.tail = &tail;
+	for (uint32_t i = 0; i < trace->span_count && i < 4; i++) {
+		view.name = trace->spans[i].name;
+		ky_span_name_json(json, &view);
+		ky_json_open(json, NULL, "{");
+		ky_span_tree_json(json, &view, i);
+		ky_json_close(json, "}");
+	}
+	ky_span_names_json(json, trace, 0, 0);
+	ky_span_tail_release(&tail);
+	ky_free(splits);
+}
+
+/* What the viewer's panels ask of a trace. */
+static inline void check_panels(const struct ky_trace *trace, struct ky_symbol_table *symbols)
+{
+	struct ky_wake_graph graph;
+	struct ky_code_stacks code;
+	uint64_t wakes = 0;
+	struct ky_buf json;
+
+	ky_buf_init(&json, 0);
+	FUZZ_CHECK(ky_code_stacks_make(&code, trace, symbols) == 0);
+	for (uint32_t kind = 0; kind <= KY_STACK_ALLOC; kind++) {
+		struct ky_export export = {.trace = trace,
+					   .code = &code,
+					   .symbols = symbols,
+					   .kind = kind,
+					   .task = KY_NONE,
+					   .worker = KY_NONE};
+
+		FUZZ_CHECK(ky_export_prepare(&export) == 0);
+		ky_flame_json(&json, &export);
+		ky_export_release(&export);
+	}
+	check_points(trace, &json);
+	check_span_view(trace, &code, &json);
+	FUZZ_CHECK(ky_wake_graph_make(&graph, trace, 0, 0) == 0);
+	for (uint32_t i = 0; i < graph.count; i++)
+		wakes += graph.edges[i].wakes;
+	FUZZ_CHECK(wakes <= trace->wakes);
+	ky_wake_graph_release(&graph);
+	FUZZ_CHECK(!json.failed);
+	ky_code_stacks_release(&code);
+	ky_buf_release(&json);
 }
 
 #endif

@@ -272,6 +272,7 @@ static uint64_t check_open(struct input *input, struct ky_buf *json)
 	check_lanes(trace);
 	check_lists(trace);
 	check_tail(trace, settled.symbols);
+	check_panels(trace, settled.symbols);
 	FUZZ_CHECK(ky_canonical_json(json, trace, settled.symbols) == 0);
 	events = trace->event_count;
 	ky_trace_close(trace);

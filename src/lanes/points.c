@@ -300,7 +300,6 @@ static void put_event(struct ky_buf *out, const struct ky_trace *trace, uint32_t
 bool ky_points_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32_t kind,
 			  uint32_t index, uint32_t row)
 {
-	const struct ky_trace_counter *counter = &trace->counters[row];
 	struct ky_queue_sample sample;
 
 	if ((kind <= KY_POINTS_FIELD && row >= trace->custom_row_count) ||
@@ -317,9 +316,9 @@ bool ky_points_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint
 		ky_facts_name(out, "name", trace, trace->annotations[row].label);
 		ky_facts_moment(out, "start_ns", trace, trace->annotations[row].time_ns);
 	} else if (kind == KY_POINTS_COUNTER) {
-		ky_facts_name(out, "name", trace, counter->name);
-		ky_facts_moment(out, "start_ns", trace, counter->time_ns);
-		ky_json_signed(out, "value", counter->value);
+		ky_facts_name(out, "name", trace, trace->counters[row].name);
+		ky_facts_moment(out, "start_ns", trace, trace->counters[row].time_ns);
+		ky_json_signed(out, "value", trace->counters[row].value);
 	} else {
 		ky_queue_sample(&trace->queues[index], row, &sample);
 		ky_facts_name(out, "name", trace, trace->queues[index].runtime);

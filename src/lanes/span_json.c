@@ -92,11 +92,12 @@ static bool is_longer(const void *a, const void *b, const void *ctx)
 
 static bool has_field(const struct ky_span_view *view, const struct ky_trace_span *span)
 {
-	const struct ky_pair *fields = &view->trace->span_fields[span->field_at];
+	for (uint32_t i = 0; i < span->field_count; i++) {
+		const struct ky_pair *field = &view->trace->span_fields[span->field_at + i];
 
-	for (uint32_t i = 0; i < span->field_count; i++)
-		if (fields[i].key == view->key && fields[i].value == view->value)
+		if (field->key == view->key && field->value == view->value)
 			return true;
+	}
 	return view->key == KY_NONE;
 }
 
@@ -276,14 +277,15 @@ static uint32_t pick_pieces(const struct ky_span_view *view, struct picked *list
 
 	for (uint32_t i = 0; i < view->trace->span_count; i++) {
 		const struct ky_trace_span *span = &view->trace->spans[i];
+		uint32_t piece;
 
 		if (!is_viewed(view, span))
 			continue;
+		piece = (uint32_t)((double)(span->start_ns - view->from_ns) / width);
 		*field_count += span->field_count;
 		ky_span_split_add(sum, &view->splits[i]);
 		list[count++] = (struct picked){
-			span->duration_ns,
-			(uint32_t)((double)(span->start_ns - view->from_ns) / width), 0, i};
+			span->duration_ns, piece < view->pieces ? piece : view->pieces - 1, 0, i};
 	}
 	return count;
 }

@@ -117,6 +117,16 @@ test("what is no trace gets a sentence, and every question an answer", () => {
     () => engine.kymo_task(0, 0, 1, 10),
     () => engine.kymo_choose_task(0),
     () => engine.kymo_search(0),
+    () => engine.kymo_flame(0, 0, 1, -1, 0),
+    () => engine.kymo_chain(0, 0, 1, 10),
+    () => engine.kymo_wake_graph(0, 1),
+    () => engine.kymo_span_names(0, 1),
+    () => engine.kymo_span_name(0, 0, 1, 10, 0xffffffff, 0xffffffff),
+    () => engine.kymo_span_tree(0),
+    () => engine.kymo_span(0),
+    () => engine.kymo_find_span(0, 0),
+    () => engine.kymo_points_list(),
+    () => engine.kymo_points_facts(0, 0, 0),
   ])
     assert.equal(call(), -4101);
   assert.equal(engine.kymo_strip(0, 0, 0, 100, 10), 0);
@@ -133,6 +143,21 @@ test("questions beyond the trace are refused", () => {
     [0, 2, 0],
   ])
     assert.equal(engine.kymo_facts(lane, layer, row), -4101);
+  assert.equal(engine.kymo_findings(), 0);
+  for (const call of [
+    () => engine.kymo_flame(9, 0, 1, -1, 0),
+    () => engine.kymo_chain(4e9, 0, 1, 10),
+    () => engine.kymo_span_name(0, 0, 1, 0, 0xffffffff, 0xffffffff),
+    () => engine.kymo_span_name(0, 1, 1, 10, 0xffffffff, 0xffffffff),
+    () => engine.kymo_span_tree(4e9),
+    () => engine.kymo_span(4e9),
+    () => engine.kymo_find_span(1, text(engine, "no number")),
+    () => engine.kymo_points_facts(0, 0, 4e9),
+    () => engine.kymo_points_facts(99, 0, 0),
+  ])
+    assert.equal(call(), -4101);
+  assert.equal(engine.kymo_points(0, 4e9, 0, 0, 100, 10), 0);
+  assert.equal(engine.kymo_points(99, 0, 0, 0, 100, 10), 0);
   assert.equal(engine.kymo_strip(0, 0, 100, 100, 10), 0);
   assert.equal(engine.kymo_strip(0, 0, 0, NaN, 10), 0);
   assert.equal(engine.kymo_strip(0, 0, 0, 100, 1e6), 0);
