@@ -34,7 +34,8 @@ struct ky_trace_list {
 	uint32_t root_count;
 	struct ky_listed *entries;
 	uint32_t count, capacity;
-	uint32_t *places; /* by id: index + 1 */
+	uint64_t info_bytes; /* of all facts */
+	uint32_t *places;    /* by id: index + 1 */
 	uint32_t place_count;
 	bool is_cut, is_closing, is_started, is_unsorted;
 	pthread_mutex_t mutex;
@@ -88,9 +89,28 @@ static int place_all(struct ky_trace_list *list, uint32_t wanted)
 	return 0;
 }
 
-static void drop(struct ky_listed *one)
+static void drop_facts(struct ky_trace_list *list, struct ky_listed *one)
 {
+	list->info_bytes -= one->facts.info ? strlen(one->facts.info) : 0;
 	ky_trace_facts_release(&one->facts);
+}
+
+static void keep_facts(struct ky_trace_list *list, struct ky_listed *one,
+		       const struct ky_trace_facts *facts)
+{
+	size_t bytes = facts->info ? strlen(facts->info) : 0;
+
+	drop_facts(list, one);
+	one->facts = *facts;
+	if (list->info_bytes + bytes > KY_LISTED_INFO_MAX)
+		ky_trace_facts_release(&one->facts);
+	else
+		list->info_bytes += bytes;
+}
+
+static void drop(struct ky_trace_list *list, struct ky_listed *one)
+{
+	drop_facts(list, one);
 	ky_free(one->path);
 	ky_free(one->shown);
 }
@@ -282,7 +302,7 @@ static void sweep(struct ky_trace_list *list)
 		if (list->entries[i].is_seen)
 			list->entries[kept++] = list->entries[i];
 		else
-			drop(&list->entries[i]);
+			drop(list, &list->entries[i]);
 	}
 	list->count = kept;
 	if (kept && list->is_unsorted)
@@ -366,8 +386,7 @@ static void read_one(struct ky_trace_list *list, const struct ky_listed *due)
 	(void)pthread_mutex_lock(&list->mutex);
 	one = find(list, id);
 	if (one) {
-		ky_trace_facts_release(&one->facts);
-		one->facts = facts;
+		keep_facts(list, one, &facts);
 		one->state = result ? KY_LISTED_FAILED : KY_LISTED_READ;
 		if (result == KYMO_E_NOT_TRACE && !one->is_named && !has_name_of_trace(one->name))
 			one->state = KY_LISTED_FOREIGN;
@@ -484,7 +503,7 @@ void ky_trace_list_close(struct ky_trace_list *list)
 		(void)pthread_join(list->reader, NULL);
 	}
 	for (uint32_t i = 0; i < list->count; i++)
-		drop(&list->entries[i]);
+		drop(list, &list->entries[i]);
 	for (uint32_t i = 0; i < list->root_count; i++) {
 		if (list->roots[i].fd >= 0)
 			(void)close(list->roots[i].fd);

@@ -6,7 +6,7 @@
  * Id:         of the file (device, inode, birth), so it survives the new name of a sealed segment.
  * Input:      names and contents are untrusted. Names with a dot in front are passed over, as are
  *             symbolic links and what holds no trace.
- * Memory:     KY_LISTED_MAX entries with their facts.
+ * Memory:     KY_LISTED_MAX entries with their facts, KY_LISTED_INFO_MAX of what kymo info says.
  * Threads:    any for what has a list; one thread of its own reads the files.
  */
 #ifndef KY_SERVE_TRACE_LIST_H
@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #define KY_LISTED_MAX 65536u
+#define KY_LISTED_INFO_MAX (UINT64_C(256) << 20) /* of all; what comes later has none */
 #define KY_LISTED_DEPTH_MAX 16u
 #define KY_LISTED_ID_BYTES 17u
 #define KY_LISTED_ETAG_BYTES 64u
