@@ -261,6 +261,26 @@ def check_tests(tap, options):
     tap.check(done.returncode == 0, "clippy has no warning", done.stdout + done.stderr)
 
 
+def check_features(tap, options):
+    """zstd and TOML: what the default build has not."""
+    program = build(options, "kymo", "--example", "events", "--features", "zstd,toml") / "events"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        folder = pathlib.Path(name)
+        file = folder / "kymo.toml"
+        file.write_text('ring_bytes = "8M"\nfatal_signals = true\ntriggers = ["poll>9s"]\n')
+        ran = run([program], folder, KYMO_CONFIG=str(file))
+        packed = list((folder / "traces").rglob("*.trc.zst"))
+        info = subprocess.run([options.kymo, "info", folder / "traces"], text=True,
+                              capture_output=True, check=False).stdout
+        tap.check(ran.status == 0 and len(packed) == 1 and " 8388608" in info,
+                  "features: a compressed trace, with the file's size of the ring",
+                  ran.detail() + info)
+        file.write_text("ringbytes = 1\n")
+        ran = run([program], folder, KYMO_CONFIG=str(file))
+        tap.check(ran.status == 0 and "ringbytes: there is no such key" in ran.errors,
+                  "features: a key that there is not is named, and the program runs", ran.errors)
+
+
 def check_attacked(tap, options):
     """A program does the same with and without recording, whatever it does."""
     program = build(options, "kymo", "--example", "attacked") / "attacked"
@@ -382,8 +402,8 @@ def check_package(tap, options):
 
 
 GATE = (check_help, check_minimal, check_events)
-ALL = GATE + (check_runtimes, check_libraries, check_attacked, check_tests, check_package,
-              check_matrix)
+ALL = GATE + (check_runtimes, check_libraries, check_attacked, check_features, check_tests,
+              check_package, check_matrix)
 
 
 def main():

@@ -5,6 +5,10 @@
 #![allow(non_camel_case_types)]
 #![no_std]
 
+// The C sources call it: without this line it would not be linked.
+#[cfg(feature = "zstd")]
+use zstd_sys as _;
+
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::{offset_of, size_of};
 
