@@ -311,6 +311,23 @@ def check_attacked(tap, options):
                           f"attacked: {case}: a trace without a loss", str(found))
 
 
+def check_wrapped(tap, options):
+    """Where Tokio's tables may not be used: what kymo::spawn starts, and the trace says why."""
+    program = build(options, "kymo", "--example", "events") / "events"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        ran = run([program], pathlib.Path(name), KYMO_INTERCEPT="false")
+        found = counts(options.kymo, ran.folder / "traces")
+        tap.check(ran.status == 0 and ran.out.split() == ["100"] and "intercept" in ran.errors,
+                  "wrapped: ends as without kymo, and says what is not recorded", ran.detail())
+        wanted = {"PollStartEvent": 200, "PollEndEvent": 200, "WakeEventEvent": 100,
+                  "TaskTerminateEvent": 100}
+        tap.check({key: found.get(key) for key in wanted} == wanted,
+                  "wrapped: polls, wakes and ends of what kymo::spawn started", str(found))
+        info = subprocess.run([options.kymo, "info", ran.folder / "traces"], text=True,
+                              capture_output=True, check=False).stdout
+        tap.check("intercept = false" in info, "wrapped: the trace says why", info)
+
+
 CRATE = """[package]
 name = "pinned"
 version = "0.1.0"
@@ -401,7 +418,7 @@ def check_package(tap, options):
         tap.check(done.returncode == 0, "the unpacked crate builds offline", done.stderr[-2000:])
 
 
-GATE = (check_help, check_minimal, check_events)
+GATE = (check_help, check_minimal, check_events, check_wrapped)
 ALL = GATE + (check_runtimes, check_libraries, check_attacked, check_features, check_tests,
               check_package, check_matrix)
 
