@@ -2,15 +2,15 @@
 // The engine of the viewer without the page: what it finds is, byte for byte, what the native one
 // finds; windows of a file, packed or not, are all that it asks for.
 //
-// Environment: KYMO_ENGINE (module), KYMO_CANONICAL (native program), KYMO (build/kymo), all set by
-// tools/viewer.sh.
+// Environment: KYMO_ENGINE (module), KYMO_CANONICAL (native program), KYMO (build/kymo), KYMO_VIEWER
+// (the page), all set by tools/viewer.sh.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 
 const data = join(dirname(fileURLToPath(import.meta.url)), "..", "data");
 const golden = join(data, "..", "golden", "faults");
@@ -55,6 +55,11 @@ function native(bytes) {
 }
 
 const raw = (name) => gunzipSync(readFileSync(join(data, name)));
+
+test("the page weighs at most 350 KB, compressed", () => {
+  const page = readFileSync(process.env.KYMO_VIEWER);
+  assert.ok(gzipSync(page, { level: 9 }).length <= 350000);
+});
 
 test("the module imports windows of a file and nothing else", () => {
   assert.deepEqual(WebAssembly.Module.imports(program), [
