@@ -2,8 +2,8 @@
 // The engine of the viewer without the page: what it finds is, byte for byte, what the native one
 // finds; windows of a file, packed or not, are all that it asks for.
 //
-// Environment: KYMO_ENGINE (module), KYMO_CANONICAL (native program), KYMO (build/kymo), KYMO_VIEWER
-// (the page), all set by tools/viewer.sh.
+// Environment: KYMO_ENGINE (module), KYMO_CANONICAL (native program), KYMO (build/kymo),
+// KYMO_VIEWER (the page), all set by tools/viewer.sh.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
