@@ -4,6 +4,8 @@
 
 #include <arpa/inet.h>
 #include <cli/page_file.h>
+#include <cli/ring_arguments.h>
+#include <cli/live_copy.h>
 #include <cli/shared_options.h>
 #include <errno.h>
 #include <serve/http_server.h>
@@ -14,9 +16,11 @@
 #include <time.h>
 
 #define PATHS_MAX 4096u
+#define LIVE_NS UINT64_C(60000000000)
 
 enum {
-	KEY_LISTEN = KY_OPTION_KEY_OWN
+	KEY_LISTEN = KY_OPTION_KEY_OWN,
+	KEY_LIVE
 };
 
 struct serve_arguments {
@@ -24,11 +28,23 @@ struct serve_arguments {
 	size_t path_count;
 	char address[INET6_ADDRSTRLEN];
 	uint16_t port;
+	const char *process; /* --live */
+	struct ky_ring_query query;
+};
+
+/* The process that is shown live. */
+struct live {
+	struct ky_found_ring found;
+	struct ky_open_ring ring;
+	struct ky_live_copy copy;
+	char name[128];
 };
 
 static const struct argp_option options[] = {
 	{"listen", KEY_LISTEN, "ADDR:PORT", 0,
 	 "Listen at this address, in numbers; port 0 is any free one (default 127.0.0.1:0)", 0},
+	{"live", KEY_LIVE, "PID|SERVICE", 0,
+	 "Show this process, too: the last minute of its ring, each time the page is loaded", 0},
 	{0},
 };
 
@@ -65,6 +81,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	struct serve_arguments *arguments = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->query;
+		return 0;
+	case KEY_LIVE:
+		arguments->process = text;
+		return 0;
 	case KEY_LISTEN:
 		read_listen(arguments, text);
 		return 0;
@@ -76,12 +98,36 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		arguments->paths[arguments->path_count++] = text;
 		return 0;
 	case ARGP_KEY_END:
-		if (!arguments->path_count)
-			ky_option_error("name a directory with traces, or trace files");
+		if (!arguments->path_count && !arguments->process)
+			ky_option_error("name a directory with traces, or trace files, or --live "
+					"PID");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+static int cut(void *ctx, struct ky_buf *out)
+{
+	struct live *live = ctx;
+
+	return ky_live_copy(&live->copy, out);
+}
+
+/* Returns an exit code. */
+static int open_live(struct live *live, const struct serve_arguments *arguments)
+{
+	int code = ky_ring_argument_open(&live->ring, &live->found, &arguments->query,
+					 arguments->process, false, false);
+
+	if (code)
+		return code;
+	live->copy.ring = &live->ring;
+	live->copy.last_ns = LIVE_NS;
+	(void)snprintf(live->name, sizeof(live->name), "%s, pid %u, live",
+		       live->found.service[0] ? live->found.service : "process",
+		       ky_found_pid(&live->found));
+	return KY_EXIT_OK;
 }
 
 /* Until a signal ends it. */
@@ -95,13 +141,16 @@ static void tend(struct ky_http_server *server, const sigset_t *ending)
 
 /* Returns an exit code. */
 static int serve(const struct serve_arguments *arguments, struct ky_trace_list *list,
-		 const struct ky_buf *viewer)
+		 struct live *live, const struct ky_buf *viewer)
 {
 	struct ky_http_options how = {
 		.address = arguments->address,
 		.port = arguments->port,
 		.list = list,
 		.viewer = viewer,
+		.cut = live ? cut : NULL,
+		.cut_ctx = live,
+		.live_name = live ? live->name : NULL,
 	};
 	struct ky_http_server *server;
 	char error[512], url[256];
@@ -131,11 +180,12 @@ static int serve(const struct serve_arguments *arguments, struct ky_trace_list *
 
 int ky_cmd_serve(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_common_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {
+		{&ky_ring_argp, 0, 0, 0}, {&ky_common_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
 		options,
 		parse,
-		"DIR|FILE...",
+		"[DIR|FILE...]",
 		"Gives the traces below DIR, and the viewer, to a browser: prints the address of a "
 		"list by service, host and time, in which a click opens a trace. It runs until "
 		"Ctrl-C. The address has a random token, without which there is no answer.",
@@ -143,22 +193,29 @@ int ky_cmd_serve(int argc, char **argv)
 		0,
 		0};
 	static struct serve_arguments arguments = {.address = "127.0.0.1"};
+	static struct live live = {.ring = {.fd = -1}};
 	struct ky_trace_list *list = NULL;
 	struct ky_buf viewer;
 	char error[512];
+	bool is_live;
 	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 
 	if (code)
 		return code;
 	ky_buf_init(&viewer, KY_PAGE_VIEWER_BYTES_MAX);
 	code = ky_page_viewer_read(&viewer);
+	if (!code && arguments.process)
+		code = open_live(&live, &arguments);
+	is_live = !code && arguments.process;
 	if (!code && ky_trace_list_open(&list, arguments.paths, arguments.path_count, error,
 					sizeof(error))) {
 		ky_cli_error("%s", error);
 		code = KY_EXIT_TROUBLE;
 	}
 	if (!code)
-		code = serve(&arguments, list, &viewer);
+		code = serve(&arguments, list, is_live ? &live : NULL, &viewer);
+	if (is_live)
+		ky_ring_close(&live.ring);
 	ky_trace_list_close(list);
 	ky_buf_release(&viewer);
 	return code;

@@ -2,12 +2,12 @@
 /* kymo top: what a process does at this moment, each second anew, from copies of its ring. */
 #include <cli/cli.h>
 
-#include <agent/named_dump.h>
 #include <analyze/findings/findings.h>
 #include <base/now.h>
 #include <base/out_text.h>
 #include <base/quantity.h>
 #include <cli/ring_arguments.h>
+#include <cli/live_copy.h>
 #include <cli/shared_options.h>
 #include <cli/top_screen.h>
 #include <errno.h>
@@ -22,7 +22,6 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define LAST_NS (10 * SECOND_NS)
 #define LAST_NS_MAX (3600 * SECOND_NS)
-#define COPY_BYTES_MAX (64u << 20) /* of a larger ring the newest */
 #define MEMORY_BYTES_MAX (UINT64_C(1) << 30)
 
 enum {
@@ -52,7 +51,7 @@ struct top {
 	const struct top_arguments *arguments;
 	struct ky_found_ring found;
 	struct ky_open_ring ring;
-	struct ky_dump_job job;
+	struct ky_live_copy copy;
 	struct look look;
 	uint32_t sort;
 	bool is_paused, is_help;
@@ -99,11 +98,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 /* ---- a look ---- */
 
-static int append(void *ctx, const uint8_t *bytes, size_t count)
-{
-	return ky_buf_append(ctx, bytes, count);
-}
-
 static void forget(struct look *look)
 {
 	ky_findings_free(look->findings);
@@ -144,26 +138,20 @@ static int analyze(struct look *look)
  * also where nothing is in the window; a negative error. */
 static int take_look(struct top *top)
 {
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), last_ns = top->arguments->last_ns;
 	struct look *look = &top->look;
-	struct ky_dump_job *job = &top->job;
 	int err;
 
 	forget(look);
 	ky_buf_init(&look->bytes, 0);
-	memset(job, 0, sizeof(*job));
-	job->compressor = ky_compressor_none;
-	job->write = append;
-	job->write_ctx = &look->bytes;
-	job->gives_way = true;
-	job->cut.from_ns = now_ns > last_ns ? now_ns - last_ns : 1;
-	job->cut.copy_bytes_max = COPY_BYTES_MAX;
-	err = ky_dump_write_named(job, &top->ring);
+	top->copy.ring = &top->ring;
+	top->copy.last_ns = top->arguments->last_ns;
+	top->copy.gives_way = true;
+	err = ky_live_copy(&top->copy, &look->bytes);
 	if (!err)
 		err = analyze(look);
 	if (err)
 		forget(look);
-	return err == -ENODATA || err == KYMO_E_AGAIN ? 0 : err;
+	return err == -ENODATA ? 0 : err;
 }
 
 static struct ky_top_view view_of(const struct top *top)

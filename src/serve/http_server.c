@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,10 +34,22 @@ struct link {
 	bool is_answering;
 };
 
+/* Of the process that is shown live. */
+struct live_snapshot {
+	uint64_t serial; /* 0: none */
+	uint64_t made_ns, bytes;
+	int fd;
+};
+
 struct ky_http_server {
 	struct MHD_Daemon *daemon;
 	struct MHD_Response *viewer, *style;
 	struct ky_trace_list *list;
+	int (*cut)(void *ctx, struct ky_buf *out);
+	void *cut_ctx;
+	const char *live_name;
+	struct live_snapshot copies[KY_HTTP_COPIES]; /* the newest has the highest serial */
+	uint64_t serial;
 	char address[INET6_ADDRSTRLEN];
 	uint16_t port;
 	char token[KY_HTTP_TOKEN_BYTES];
@@ -128,6 +141,7 @@ static const char *argument(struct MHD_Connection *connection, const char *key)
 static void begin_view(struct ky_list_view *view, const struct ky_http_server *server,
 		       struct MHD_Connection *connection)
 {
+	view->live_name = server->live_name;
 	view->sort = argument(connection, "sort");
 	view->service = argument(connection, "service");
 	view->host = argument(connection, "host");
@@ -259,13 +273,107 @@ static enum MHD_Result give_file(struct MHD_Connection *connection, int fd, uint
 		     response);
 }
 
-static enum MHD_Result give_trace(const struct ky_http_server *server,
-				  struct MHD_Connection *connection, const char *id)
+/* ---- a live process ---- */
+
+/* The oldest copy gives way; who reads it has it open. Returns 0 or a negative error. */
+static int make_copy(struct ky_http_server *server)
+{
+	struct live_snapshot *copy = &server->copies[(server->serial + 1) % KY_HTTP_COPIES];
+	struct ky_buf bytes;
+	int err, fd = -1;
+
+	ky_buf_init(&bytes, 0);
+	err = server->cut(server->cut_ctx, &bytes);
+	if (!err)
+		fd = memfd_create("kymo-live", MFD_CLOEXEC);
+	if (!err && fd < 0)
+		err = -errno;
+	for (size_t at = 0; !err && at < bytes.used;) {
+		ssize_t done = write(fd, bytes.bytes + at, bytes.used - at);
+
+		if (done < 0 && errno != EINTR)
+			err = -errno;
+		at += done > 0 ? (size_t)done : 0;
+	}
+	if (!err) {
+		if (copy->serial)
+			(void)close(copy->fd);
+		*copy = (struct live_snapshot){++server->serial, ky_now_ns(CLOCK_MONOTONIC),
+					       bytes.used, fd};
+	} else if (fd >= 0) {
+		(void)close(fd);
+	}
+	ky_buf_release(&bytes);
+	return err;
+}
+
+/* Leads to the newest copy, which is made where the last one is too old. */
+static enum MHD_Result lead_to_copy(struct ky_http_server *server,
+				    struct MHD_Connection *connection)
+{
+	static char nothing[1];
+	const struct live_snapshot *newest = &server->copies[server->serial % KY_HTTP_COPIES];
+	struct MHD_Response *response;
+	char where[48];
+
+	if ((!newest->serial || ky_now_ns(CLOCK_MONOTONIC) - newest->made_ns >= KY_HTTP_COPY_NS) &&
+	    make_copy(server))
+		return say(connection, MHD_HTTP_NOT_FOUND,
+			   "There is nothing of this process: it recorded nothing of late, or has "
+			   "ended.");
+	(void)snprintf(where, sizeof(where), "live-%llu", (unsigned long long)server->serial);
+	response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
+	if (!response)
+		return MHD_NO;
+	add_common(response, TEXT_PLAIN, "default-src 'none'; frame-ancestors 'none'", "no-store");
+	add_header(response, MHD_HTTP_HEADER_LOCATION, where);
+	return queue(connection, MHD_HTTP_FOUND, response);
+}
+
+static enum MHD_Result give_copy(const struct ky_http_server *server,
+				 struct MHD_Connection *connection, const char *serial)
+{
+	char text[24], etag[KY_LISTED_ETAG_BYTES], name[NAME_MAX + 1];
+
+	for (size_t i = 0; i < KY_HTTP_COPIES; i++) {
+		const struct live_snapshot *copy = &server->copies[i];
+		int fd;
+
+		(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)copy->serial);
+		if (!copy->serial || strcmp(text, serial) != 0)
+			continue;
+		fd = dup(copy->fd);
+		if (fd < 0)
+			return MHD_NO;
+		(void)snprintf(etag, sizeof(etag), "\"%llx-%llx-0\"",
+			       (unsigned long long)copy->serial, (unsigned long long)copy->bytes);
+		(void)snprintf(name, sizeof(name), "%s", server->live_name);
+		return give_file(connection, fd, copy->bytes, etag, name);
+	}
+	return say(connection, MHD_HTTP_NOT_FOUND,
+		   "This copy is too old and gone; reload the page for a new one.");
+}
+
+static const char *after(const char *path, const char *prefix)
+{
+	size_t bytes = strlen(prefix);
+
+	return strncmp(path, prefix, bytes) == 0 ? path + bytes : NULL;
+}
+
+static enum MHD_Result give_trace(struct ky_http_server *server, struct MHD_Connection *connection,
+				  const char *id)
 {
 	char etag[KY_LISTED_ETAG_BYTES], name[NAME_MAX + 1];
+	const char *serial = server->cut ? after(id, "live-") : NULL;
 	uint64_t bytes;
-	int fd = ky_trace_list_open_file(server->list, id, &bytes, etag, name, sizeof(name));
+	int fd;
 
+	if (server->cut && strcmp(id, "live") == 0)
+		return lead_to_copy(server, connection);
+	if (serial)
+		return give_copy(server, connection, serial);
+	fd = ky_trace_list_open_file(server->list, id, &bytes, etag, name, sizeof(name));
 	if (fd < 0)
 		return say(connection, MHD_HTTP_NOT_FOUND,
 			   "This trace is not there any more; reload the list of traces.");
@@ -350,14 +458,7 @@ static const char *pass_token(const struct ky_http_server *server,
 	return NULL;
 }
 
-static const char *after(const char *path, const char *prefix)
-{
-	size_t bytes = strlen(prefix);
-
-	return strncmp(path, prefix, bytes) == 0 ? path + bytes : NULL;
-}
-
-static enum MHD_Result give(const struct ky_http_server *server, struct MHD_Connection *connection,
+static enum MHD_Result give(struct ky_http_server *server, struct MHD_Connection *connection,
 			    const char *path)
 {
 	const char *id;
@@ -603,6 +704,9 @@ int ky_http_open(struct ky_http_server **out, const struct ky_http_options *opti
 		return -ENOMEM;
 	}
 	server->list = options->list;
+	server->cut = options->cut;
+	server->cut_ctx = options->cut_ctx;
+	server->live_name = options->live_name;
 	(void)pthread_mutex_init(&server->mutex, NULL);
 	for (size_t i = 0; i < KY_HTTP_CONNECTIONS_MAX * 2; i++)
 		server->links[i].fd = -1;
@@ -647,6 +751,9 @@ void ky_http_close(struct ky_http_server *server)
 		return;
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
+	for (size_t i = 0; i < KY_HTTP_COPIES; i++)
+		if (server->copies[i].serial)
+			(void)close(server->copies[i].fd);
 	if (server->viewer)
 		MHD_destroy_response(server->viewer);
 	if (server->style)

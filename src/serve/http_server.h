@@ -2,7 +2,8 @@
 /* http_server.h - the list of traces, the viewer and the files over HTTP, for one user.
  *
  * Addresses:  /TOKEN/ the list, /TOKEN/view.html?trace=ID the viewer, /TOKEN/trace/ID a file as it
- *             is, /TOKEN/api/traces[/ID] JSON. In place of the token in the path a script may send
+ *             is, /TOKEN/trace/live leads to a copy of a process as it is now,
+ *             /TOKEN/api/traces[/ID] JSON. In place of the token in the path a script may send
  *             "Authorization: Bearer TOKEN".
  * Refused:    without the token; a Host or Origin that is not ours; what another site caused; what
  *             is neither GET nor HEAD.
@@ -18,6 +19,8 @@
 
 #define KY_HTTP_CONNECTIONS_MAX 64u
 #define KY_HTTP_REQUEST_BYTES_MAX (32u << 10) /* of one request's line and headers */
+#define KY_HTTP_COPIES 4u                     /* of a live process that can be read */
+#define KY_HTTP_COPY_NS UINT64_C(1000000000)  /* no newer one is made before */
 #define KY_HTTP_IDLE_S_MAX 60u                /* without a byte in either direction */
 #define KY_HTTP_REQUEST_S_MAX 30u             /* from its first byte, or since the last answer */
 
@@ -25,6 +28,11 @@ struct ky_http_options {
 	const char *address; /* in numbers, without brackets */
 	uint16_t port;       /* 0: any free one */
 	struct ky_trace_list *list;
+	/* Appends a trace of a process as it is now; NULL: there is none to show. Called by the
+	 * server's thread. Returns 0 or a negative error. */
+	int (*cut)(void *ctx, struct ky_buf *out);
+	void *cut_ctx;
+	const char *live_name;       /* what the list calls it; NULL without */
 	const struct ky_buf *viewer; /* viewer.html; lives as long as the server */
 };
 

@@ -344,6 +344,12 @@ void ky_list_page(struct ky_buf *out, const struct ky_list_view *view)
 		      "<h1>Traces</h1>\n",
 		      view->waiting_count, view->waiting_count ? RELOAD_WAITING_S : RELOAD_S);
 	put_words(out, view, count);
+	if (view->live_name) {
+		ky_out_text(out, "<p><a href=\"view.html?trace=live\">");
+		put_text(out, view->live_name);
+		ky_out_text(out, "</a>: the last seconds of a process that runs; reload for the "
+				 "newest</p>\n");
+	}
 	if (count) {
 		ky_out_text(out, "<table>\n");
 		put_heads(out, view);
@@ -351,7 +357,7 @@ void ky_list_page(struct ky_buf *out, const struct ky_list_view *view)
 		for (size_t i = 0; i < count; i++)
 			put_row(out, view, rows[i].one);
 		ky_out_text(out, "</tbody></table>\n");
-	} else {
+	} else if (!view->live_name) {
 		ky_out_text(out, "<p>There is no trace here yet; `kymo run -- PROGRAM` makes one. "
 				 "This page shows it when it comes.</p>\n");
 	}

@@ -14,7 +14,8 @@ struct ky_list_view {
 	const struct ky_listed *entries;
 	size_t count, waiting_count;
 	bool is_cut;
-	const char *sort; /* a column's key, with '-' descending; NULL: as the files are */
+	const char *sort;      /* a column's key, with '-' descending; NULL: as the files are */
+	const char *live_name; /* of the process that is shown live; NULL: none */
 	const char *service, *host; /* only these; NULL: all */
 };
 

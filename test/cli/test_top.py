@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""kymo top: what a process that records did last, once and on a screen.
+"""kymo top, kymo serve --live: what a process that records did last.
 
 usage: test_top.py KYMO HOST [unittest arguments]
 HOST is run_host.c.
@@ -10,6 +10,7 @@ import os
 import pathlib
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import unittest
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent),
                 str(pathlib.Path(__file__).resolve().parents[2] / "tools")]
 import test_dump  # noqa: E402
+import test_serve  # noqa: E402
 import unittest_tap  # noqa: E402
 from unittest_tap import DEADLINE_S, wait_until  # noqa: E402
 
@@ -206,6 +208,53 @@ class Screen(Top):
         self.see(b"q quit")
         os.write(self.terminal, b"q")
         self.end(0)
+
+
+class Live(Top):
+    def setUp(self):
+        super().setUp()
+        program = self.dir / "bin/kymo"
+        program.parent.mkdir()
+        shutil.copy(test_dump.KYMO, program)
+        (self.dir / "share/kymo").mkdir(parents=True)
+        (self.dir / "share/kymo/viewer.html").write_text(test_serve.PAGE, encoding="utf-8")
+        self.program = program
+
+    def serve(self, *words):
+        return test_serve.Server(self.program, "--ring-dir", self.rings, *words)
+
+    def test_each_look_is_a_copy_that_stays_as_it_is(self):
+        host = self.host(KYMO_SERVICE="front")
+        with self.serve("--live", "front") as server:
+            self.assertIn(b'<a href="view.html?trace=live">front, pid %d, live</a>' % host.pid,
+                          server.ask()[2])
+            status, headers, _ = server.ask("trace/live", method="HEAD")
+            self.assertEqual((status, headers["Location"]), (302, "live-1"))
+            status, headers, copy = server.ask("trace/live-1")
+            self.assertEqual((status, int(headers["Content-Length"])), (200, len(copy)))
+            trace = self.out / "copy.trc"
+            trace.write_bytes(copy)
+            self.assertEqual(self.polls(trace), POLLS)
+            self.assertEqual(server.ask("trace/live-1", Range="bytes=4-9")[::2],
+                             (206, copy[4:10]))
+            wait_until(lambda: server.ask("trace/live")[1]["Location"] == "live-2")
+            self.assertEqual(server.ask("trace/live-1")[2], copy)
+            wait_until(lambda: server.ask("trace/live")[1]["Location"] == "live-5")
+            self.assertEqual([server.ask(f"trace/live-{at}")[0] for at in (0, 1, 2, 5, 6)],
+                             [404, 404, 200, 200, 404])
+            self.assertEqual(server.ask_at("/trace/live")[0], 403)
+        self.assertEqual((server.code, server.err), (0, ""))
+        self.assertIsNone(host.poll())
+
+    def test_what_records_nothing_costs_one_sentence(self):
+        host = self.dead()
+        for who in ("nosuch", str(host.pid), "999999999"):
+            done = subprocess.run([self.program, "serve", "--ring-dir", self.rings, "--live", who],
+                                  capture_output=True, text=True, check=False)
+            self.assert_one_sentence(done, who)
+        with self.serve(self.out) as server:
+            self.assertEqual(server.ask("trace/live")[0], 404)
+            self.assertEqual(server.ask("trace/live-1")[0], 404)
 
 
 def main():

@@ -32,7 +32,7 @@ export async function findServed(url: string): Promise<{ file: Served; name: str
   }
   return {
     file: {
-      url,
+      url: answer.url, // a live process leads to a copy of it
       size: Number(answer.headers.get("Content-Length")),
       revision: revisionOf(answer.headers.get("ETag")),
     },
