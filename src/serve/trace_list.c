@@ -504,7 +504,7 @@ void ky_trace_list_close(struct ky_trace_list *list)
 	}
 	for (uint32_t i = 0; i < list->count; i++)
 		drop(list, &list->entries[i]);
-	for (uint32_t i = 0; i < list->root_count; i++) {
+	for (uint32_t i = 0; list->roots && i < list->root_count; i++) {
 		if (list->roots[i].fd >= 0)
 			(void)close(list->roots[i].fd);
 		ky_free(list->roots[i].file);
