@@ -130,8 +130,8 @@ class Killed(Attach):
 
     def kill_at(self, action, process, step):
         done = subprocess.run([STEPS, action, str(process.pid), LIBRARY, step],
-                              timeout=DEADLINE_S, check=False, capture_output=True)
-        self.assertEqual(done.returncode, -signal.SIGKILL, step)
+                              timeout=DEADLINE_S, check=False, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGKILL, ""), step)
 
     def test_the_process_killed_at_every_step(self):
         process = self.host("epoll", "sleep")
