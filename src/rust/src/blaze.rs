@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 
+use crate::modules;
+
 const UNREADABLE: i32 = -1;
 const PANICKED: i32 = -2;
 
@@ -21,6 +23,8 @@ const DEPTH_MAX: usize = 256;
 pub struct Blaze {
     symbolizer: Symbolizer,
     source: Source<'static>,
+    /// The symbol table alone, where debug information has names without their modules.
+    table: Source<'static>,
 }
 
 /// `struct ky_blaze_row`.
@@ -106,8 +110,8 @@ struct Teller {
 
 impl Teller {
     fn row(&mut self, name: &str, info: Option<&CodeInfo<'_>>, start: u64, code_bytes: u64) {
-        let name = demangle(name, TEXT_BYTES_MAX);
         let (file, line) = path_of(info);
+        let name = modules::with_module(demangle(name, TEXT_BYTES_MAX), &file, TEXT_BYTES_MAX);
         let row = Row {
             name: name.as_ptr().cast(),
             name_bytes: name.len(),
@@ -124,11 +128,30 @@ impl Teller {
         self.count += 1;
     }
 
-    fn symbol(&mut self, symbol: &Sym<'_>) {
+    fn symbol(&mut self, symbol: &Sym<'_>, table: Option<&Sym<'_>>) {
         let bytes = symbol.size.unwrap_or(0) as u64;
-        self.row(&symbol.name, symbol.code_info.as_deref(), symbol.addr, bytes);
+        let name = table.map_or(&symbol.name, |of_table| &of_table.name);
+        self.row(name, symbol.code_info.as_deref(), symbol.addr, bytes);
         for inlined in symbol.inlined.iter().take(DEPTH_MAX) {
             self.row(&inlined.name, inlined.code_info.as_ref(), symbol.addr, bytes);
+        }
+    }
+}
+
+impl Blaze {
+    /// The symbol at the address, where the name of the debug information is that of a Rust
+    /// function without its module.
+    fn of_table(&self, symbol: &Sym<'_>, address: u64) -> Option<Sym<'_>> {
+        let (file, _) = path_of(symbol.code_info.as_deref());
+        if !file.ends_with(b".rs")
+            || symbol.name.starts_with('_')
+            || modules::has_module(&symbol.name)
+        {
+            return None;
+        }
+        match self.symbolizer.symbolize_single(&self.table, Input::VirtOffset(address)) {
+            Ok(Symbolized::Sym(found)) if !found.name.is_empty() => Some(found),
+            _ => None,
         }
     }
 }
@@ -155,9 +178,11 @@ pub unsafe extern "C" fn ky_blaze_open(
             .enable_demangling(false)
             .set_debug_dirs(Some(Vec::<PathBuf>::new()))
             .build();
-        let mut elf = Elf::new(path);
+        let (mut elf, mut plain) = (Elf::new(&path), Elf::new(&path));
         elf.debug_syms = debug != 0;
-        Box::into_raw(Box::new(Blaze { symbolizer, source: Source::Elf(elf) }))
+        plain.debug_syms = false;
+        let (source, table) = (Source::Elf(elf), Source::Elf(plain));
+        Box::into_raw(Box::new(Blaze { symbolizer, source, table }))
     });
     made.unwrap_or(std::ptr::null_mut())
 }
@@ -192,7 +217,8 @@ pub unsafe extern "C" fn ky_blaze_find(
         match one {
             Ok(Symbolized::Sym(symbol)) if !symbol.name.is_empty() => {
                 let mut teller = Teller { tell, ctx, count: 0 };
-                teller.symbol(&symbol);
+                let table = blaze.of_table(&symbol, address);
+                teller.symbol(&symbol, table.as_ref());
                 teller.count
             }
             Ok(_) => 0,

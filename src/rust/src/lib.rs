@@ -2,4 +2,5 @@
 //! Crates behind C functions, in one archive: two would define Rust's standard library twice.
 
 mod blaze;
+mod modules;
 mod toml_reader;
