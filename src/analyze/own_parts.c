@@ -5,6 +5,8 @@
 #include <base/earlier.h>
 #include <read/stops.h>
 
+#define COUNTS_APART_NS UINT64_C(2000000000) /* two readings lie in a poll of this length */
+
 const char *ky_own_part_key(enum ky_own_part part)
 {
 	static const char *const keys[KY_OWN_PARTS] = {
@@ -78,6 +80,36 @@ static void split_around_nested(struct ky_own_poll *out, const struct ky_trace *
 		split_rows(out, trace, at_ns, end_ns, is_on_cpu);
 }
 
+/* Once a second the kernel's counters of each thread are read: between the first and the last
+ * reading inside a poll they tell what the thread did, also of one that never ends. */
+static void split_by_counts(struct ky_own_poll *out, const struct ky_trace *trace, uint32_t tid)
+{
+	const struct ky_trace_thread_cpu *first = NULL, *last = NULL;
+	uint64_t end_ns = out->poll.start_ns + out->poll.duration_ns, span_ns, ns;
+
+	for (uint32_t i = 0; i < trace->thread_cpu_count; i++) {
+		const struct ky_trace_thread_cpu *one = &trace->thread_cpus[i];
+
+		if (one->tid != tid || one->time_ns < out->poll.start_ns || one->time_ns > end_ns ||
+		    one->cpu_ns == UINT64_MAX || one->run_delay_ns == UINT64_MAX)
+			continue;
+		first = first ? first : one;
+		last = one;
+	}
+	if (!first || first == last || last->cpu_ns < first->cpu_ns ||
+	    last->run_delay_ns < first->run_delay_ns)
+		return;
+	span_ns = ky_earlier(last->time_ns - first->time_ns, out->sums[KY_OWN_UNSPLIT]);
+	out->sums[KY_OWN_UNSPLIT] -= span_ns;
+	ns = ky_earlier(last->cpu_ns - first->cpu_ns, span_ns);
+	out->sums[KY_OWN_CPU] += ns;
+	span_ns -= ns;
+	ns = last->run_delay_ns - first->run_delay_ns;
+	ns = ky_earlier(ns - ky_earlier(ns, out->sums[KY_OWN_RUNNABLE]), span_ns);
+	out->sums[KY_OWN_RUNNABLE] += ns;
+	out->sums[KY_OWN_BLOCKED] += span_ns - ns;
+}
+
 void ky_own_split(struct ky_own_poll *out, const struct ky_trace *trace, const struct ky_poll *poll)
 {
 	uint32_t tid = trace->workers[poll->worker].tid, lane = KY_NONE;
@@ -94,6 +126,8 @@ void ky_own_split(struct ky_own_poll *out, const struct ky_trace *trace, const s
 	if (tid && !trace->workers[poll->worker].is_thread_lane)
 		lane = ky_trace_worker(trace, UINT64_MAX - tid);
 	split_around_nested(out, trace, lane, is_known && parts.cost->is_on_cpu);
+	if (out->sums[KY_OWN_UNSPLIT] > COUNTS_APART_NS && !out->sums[KY_OWN_NESTED] && tid)
+		split_by_counts(out, trace, tid);
 	if (!is_known || out->sums[KY_OWN_NESTED] || parts.blocked_ns == UINT64_MAX)
 		return;
 	/* Nothing was inside: what the poll cost is its own. */
