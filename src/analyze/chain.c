@@ -262,7 +262,7 @@ static void make(struct chain_making *making, uint32_t task)
 	}
 	making->failed = ky_task_rows_make(&making->rows, making->trace, chain->from_ns,
 					   chain->to_ns ? chain->to_ns : UINT64_MAX) ||
-			 ky_pool_runs_make(&making->runs, making->trace) ||
+			 ky_pool_runs_make(&making->runs, making->trace, 0) ||
 			 ky_poll_homes_make(&making->homes, making->trace) ||
 			 ky_notified_make(&making->notified, making->trace);
 	if (making->failed)

@@ -325,6 +325,12 @@ static bool is_of_language(const struct ky_code_line *line)
 	return false;
 }
 
+bool ky_code_polls_task(const struct ky_code_line *line)
+{
+	return line->why == KY_SYMBOL_FOUND &&
+	       ky_text_contains(line->name, "tokio::runtime::task::");
+}
+
 bool ky_code_is_own(const struct ky_code_line *line)
 {
 	static const char *const files[] = {"/.cargo/", "/cargo/registry/", "/cargo/git/"};
@@ -343,7 +349,7 @@ bool ky_code_is_own(const struct ky_code_line *line)
 /* So the place of a task that waits is seen; it is not what the task waits for. */
 static bool clones_waker(const struct ky_code_line *line)
 {
-	return line->why == KY_SYMBOL_FOUND && ky_text_contains(line->name, "task::wake::Waker") &&
+	return line->why == KY_SYMBOL_FOUND && ky_text_contains(line->name, "task::wake::") &&
 	       ky_text_contains(line->name, "clone");
 }
 

@@ -61,6 +61,9 @@ void ky_code_walk_begin(struct ky_code_walk *walk, const struct ky_code_stacks *
 /* NULL after the last. */
 const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk);
 
+/* Tokio's own frame around a poll: what is further out called the runtime, on a runtime of one
+ * thread the program's block_on(), too. Further in it may stand for a JoinHandle. */
+bool ky_code_polls_task(const struct ky_code_line *line);
 /* False for the language's library, the runtime, dependencies and inline functions of ours, as
  * names and files report. */
 bool ky_code_is_own(const struct ky_code_line *line);

@@ -24,7 +24,8 @@ static uint32_t own_functions(const struct ky_code_stacks *code, uint32_t stack,
 	uint32_t count = 0, i;
 
 	ky_code_walk_begin(&walk, code, stack);
-	while ((line = ky_code_walk_next(&walk)) && count < STACK_MAX) {
+	while ((line = ky_code_walk_next(&walk)) && count < STACK_MAX &&
+	       !(count && ky_code_polls_task(line))) {
 		if (!ky_code_is_own(line) || !*line->file || line->file[0] == '.')
 			continue;
 		for (i = 0; i < count && out[i]->function != line->function; i++) {

@@ -31,9 +31,10 @@ static const struct {
 	{"runtime::park::", KY_WAKE_DRIVER},
 	{"scheduler::multi_thread::park", KY_WAKE_DRIVER},
 	{"task::core::Trailer", KY_WAKE_JOIN},
-	{"task::harness::Harness", KY_WAKE_JOIN},
+	{"task::core::wake_join", KY_WAKE_JOIN},
+	{"task::harness::", KY_WAKE_JOIN},
 	/* Of a worker's loop: what wakes by itself there is inlined. */
-	{"multi_thread::worker::Context", WAKE_LOOP},
+	{"multi_thread::worker::", WAKE_LOOP},
 	{"current_thread::Context", WAKE_LOOP},
 	{"current_thread::CoreGuard", WAKE_LOOP},
 };

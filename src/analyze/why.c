@@ -149,6 +149,17 @@ static bool add_idle(struct why_making *making, struct ky_why_group *group,
 	return true;
 }
 
+/* Of polls that are long by themselves. */
+static void add_behind(struct ky_why_group *group, const struct ky_delay_part *part)
+{
+	if (part->part == KY_PART_BEHIND_CPU)
+		group->delay_cpu_ns += part->ns;
+	else if (part->part == KY_PART_BEHIND_BLOCKED)
+		group->delay_blocked_ns += part->ns;
+	group->cpu_worst_ns = ky_later(group->cpu_worst_ns, group->delay_cpu_ns);
+	group->blocked_worst_ns = ky_later(group->blocked_worst_ns, group->delay_blocked_ns);
+}
+
 static bool add_part(struct why_making *making, const struct ky_delay_part *part, uint64_t from_ns)
 {
 	const struct ky_trace *trace = making->trace;
@@ -168,13 +179,15 @@ static bool add_part(struct why_making *making, const struct ky_delay_part *part
 		return false;
 	if (group->last_delay != making->serial) {
 		group->delay_count++;
-		group->delay_idle_ns = 0;
+		group->delay_idle_ns = group->delay_cpu_ns = group->delay_blocked_ns = 0;
 	}
 	group->last_delay = making->serial;
 	group->ns += part->ns;
 	group->sums[part->part] += part->ns;
-	if (poll.task != KY_NONE && poll.duration_ns > making->why->over_ns)
+	if (poll.task != KY_NONE && poll.duration_ns > making->why->over_ns) {
 		group->long_ns += part->ns;
+		add_behind(group, part);
+	}
 	if (poll.task != KY_NONE && poll.duration_ns > group->longest.duration_ns)
 		group->longest = poll;
 	return poll.task == KY_NONE ||

@@ -39,6 +39,9 @@ struct ky_why_group {
 	/* Of this behind polls that are not long, but for the LIFO slot: the most of one delay, in
 	 * how many, and that of the last one. */
 	uint64_t idle_worst_ns, idle_count, delay_idle_ns;
+	/* Behind polls that are long, of one delay: the most on CPU, the most blocked; and those of
+	 * the last one. */
+	uint64_t cpu_worst_ns, blocked_worst_ns, delay_cpu_ns, delay_blocked_ns;
 	struct ky_poll longest; /* behind a poll: the longest of the culprit's */
 	uint32_t victim;        /* name index of the tasks that waited */
 	uint32_t culprit;       /* name index of the tasks in whose polls; KY_NONE: no poll */

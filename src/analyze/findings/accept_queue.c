@@ -21,8 +21,8 @@ static uint32_t acceptor(const struct ky_facts *facts, const struct ky_code_line
 			continue;
 		ky_code_walk_begin(&walk, &facts->profile->code, row->stack);
 		while ((line = ky_code_walk_next(&walk)))
-			if (ky_text_contains(line->name, "Listener::accept") ||
-			    ky_text_contains(line->name, "Listener::poll_accept")) {
+			if (ky_text_contains(line->name, "istener::accept") ||
+			    ky_text_contains(line->name, "istener::poll_accept")) {
 				*code = ky_code_own_line(&facts->profile->code, row->stack);
 				return trace->tasks[row->task].name;
 			}

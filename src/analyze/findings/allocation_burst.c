@@ -6,11 +6,11 @@
 /* Allocators by the names of their functions: glibc, jemalloc, mimalloc, Rust's own entry. */
 static bool is_allocator(const struct ky_code_line *line)
 {
-	static const char *const parts[] = {"malloc", "realloc",      "calloc",      "cfree",
-					    "_int_",  "__rust_alloc", "__rdl_",      "mi_free",
-					    "je_",    "tcache",       "alloc::alloc"};
+	static const char *const parts[] = {"malloc", "realloc",      "calloc", "cfree",
+					    "_int_",  "__rust_alloc", "__rdl_", "mi_free",
+					    "je_",    "tcache"};
 
-	return KY_LINE_HAS(line, parts) ||
+	return KY_LINE_HAS(line, parts) || ky_text_begins(line->name, "alloc::alloc::") ||
 	       (ky_text_begins(line->name, "free") && line->name[4] == '\0');
 }
 

@@ -8,7 +8,8 @@
 static bool is_unconstrained(const struct ky_code_line *line)
 {
 	/* Tokio's own timers use with_unconstrained(), which is no such future. */
-	static const char *const parts[] = {"::unconstrained::Unconstrained<"};
+	static const char *const parts[] = {"::unconstrained::Unconstrained<",
+					    "::unconstrained::poll"};
 
 	return KY_LINE_HAS(line, parts);
 }

@@ -16,6 +16,7 @@ struct starvation {
 	uint64_t polls_ns, worst_ns; /* inside long polls */
 	uint64_t ready_ns;           /* of ready time: the worker was runnable, or woken late */
 	uint64_t cpu_ns, delay_ns;   /* of the workers' threads, as the kernel counted */
+	uint64_t parks_ns;           /* of delay_ns: in none of the others; 0: not asked */
 };
 
 static bool began_within(const struct ky_trace *trace, uint32_t tid)
@@ -155,12 +156,17 @@ static void say(struct ky_finding *found, const struct starvation *sums,
 	ky_text(out, " of the time in polls (");
 	ky_say_ppm(out, ky_share_ppm(sums->polls_ns, facts->poll_ns));
 	ky_text(out, ") were waits for a CPU.");
+	if (sums->parks_ns) {
+		ky_text(out, " Workers came out of their parks late by ");
+		ky_say_ns(out, sums->parks_ns);
+		ky_text(out, " in all, so timers and I/O were late before any task was woken.");
+	}
 	ky_text(&found->action,
 		found->culprit.thread != KY_NONE ?
 			"Give that thread a CPU of its own or a lower priority: it takes the "
 			"workers' CPU time." :
 			"Give the service more CPU, or keep other processes away from its CPUs "
-			"(cpusets, priorities): it did nothing wrong itself.");
+			"(cpusets, priorities).");
 }
 
 void ky_find_starvation(struct ky_findings *findings)
@@ -169,6 +175,7 @@ void ky_find_starvation(struct ky_findings *findings)
 	struct starvation sums = {0};
 	uint32_t score, counted;
 	struct ky_finding *found;
+	uint64_t seen_ns;
 
 	if (!add_counts(&sums, facts))
 		findings->failed = true;
@@ -178,10 +185,14 @@ void ky_find_starvation(struct ky_findings *findings)
 	if (ky_share_ppm(sums.ready_ns, facts->ready_ns) > score)
 		score = ky_share_ppm(sums.ready_ns, facts->ready_ns);
 	counted = ky_share_ppm(sums.delay_ns, sums.delay_ns + sums.cpu_ns);
-	/* The kernel's counters have sums, no single waits: they decide alone where they are high,
-	 * and where they are low what was seen in polls was rare. */
+	/* The kernel's counters have sums, no single waits: where they are high, the rest of
+	 * them is how late workers came out of their parks, before any task was woken. */
 	if (counted >= KY_FIND_HALF_PPM && sums.delay_ns >= KY_FIND_STARVED_NS &&
 	    is_under_pressure(facts)) {
+		seen_ns = sums.polls_ns + sums.ready_ns;
+		sums.parks_ns = sums.delay_ns > seen_ns ? sums.delay_ns - seen_ns : 0;
+		counted = ky_share_ppm(sums.parks_ns,
+				       facts->poll_ns + facts->ready_ns + sums.parks_ns);
 		score = counted > score ? counted : score;
 		if (sums.worst_ns < KY_FIND_WORST_NS_MIN)
 			sums.worst_ns = KY_FIND_WORST_NS_MIN;

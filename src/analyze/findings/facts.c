@@ -40,11 +40,21 @@ bool ky_facts_is_lossy(const struct ky_facts *facts, uint64_t from_ns, uint64_t 
 	return false;
 }
 
+/* Types that a function is generic over say nothing of what it does: app::serve<std::io::Stdout>
+ * does not write. The type in front, as of <app::Log as std::io::Write>::write, does. */
 bool ky_line_has(const struct ky_code_line *line, const char *const *parts, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (ky_text_contains(line->name, parts[i]))
-			return true;
+	const char *at = line->name + (*line->name == '<');
+
+	for (uint32_t depth = 0; *at; at++) {
+		for (size_t i = 0; !depth && i < count; i++)
+			if (ky_text_begins(at, parts[i]))
+				return true;
+		if (*at == '<')
+			depth++;
+		else if (*at == '>' && depth && at[-1] != '-')
+			depth--;
+	}
 	return false;
 }
 
@@ -218,6 +228,10 @@ static int take_delays(struct ky_facts *facts)
 		kind->behind_ns += ky_facts_scaled(facts, group->long_ns);
 		kind->behind_all_ns += ky_facts_scaled(facts, group->ns);
 		kind->behind_delays += group->delay_count;
+		kind->behind_cpu_worst_ns = ky_later(kind->behind_cpu_worst_ns,
+						     group->cpu_worst_ns);
+		kind->behind_blocked_worst_ns = ky_later(kind->behind_blocked_worst_ns,
+							 group->blocked_worst_ns);
 		add_idle(facts, kind, group);
 		for (uint32_t part = 0; part < KY_PARTS; part++)
 			kind->behind_sums[part] += ky_facts_scaled(facts, group->sums[part]);

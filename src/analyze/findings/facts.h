@@ -28,6 +28,7 @@ struct ky_kind_facts {
 	struct ky_own_poll longest;
 	/* Ready time of others behind its long polls, or of those it woke for the rest of one. */
 	uint64_t behind_ns, behind_sums[KY_PARTS], behind_delays;
+	uint64_t behind_cpu_worst_ns, behind_blocked_worst_ns; /* of one delay, by what they did */
 	uint64_t behind_all_ns; /* the same behind polls of any length */
 	/* Of behind_ns: in the LIFO slot; of that a worker that no task kept was idle. */
 	uint64_t lifo_ns, lifo_idle_ns, lifo_delays;

@@ -30,9 +30,10 @@ void ky_find_throttling(struct ky_findings *findings);
 void ky_find_uninstrumented(struct ky_findings *findings);
 
 struct ky_stuck_locks;
-/* waiting_ns: of all waits for what another task has. */
+/* longest_ns: of waits that a release ended, by enum ky_sync_what, of any lock at KY_SYNC_MUTEX.
+ * waiting_ns: of all waits for what another task has. */
 void ky_find_stuck_locks(struct ky_findings *findings, const struct ky_stuck_locks *stuck,
-			 uint64_t waiting_ns);
+			 const uint64_t *longest_ns, uint64_t waiting_ns);
 
 struct ky_poll_case;
 /* Were most of these blocked polls blocked by a lock? */

@@ -163,6 +163,8 @@ static bool is_worse(const void *first, const void *second, const void *ctx)
 		return a->severity > b->severity;
 	if (ky_finding_is_of_recording(a) != ky_finding_is_of_recording(b))
 		return ky_finding_is_of_recording(b);
+	if (a->severity != b->severity)
+		return a->severity > b->severity;
 	if (a->score_ppm != b->score_ppm)
 		return a->score_ppm > b->score_ppm;
 	if (a->worst_ns != b->worst_ns)

@@ -6,6 +6,7 @@
 #include <analyze/findings/say.h>
 #include <analyze/findings/stuck_locks.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <base/text.h>
 
 static const struct sync_words {
@@ -29,6 +30,11 @@ static const struct sync_words {
 			  "for a thread of the blocking pool, while all of them ran closures",
 			  "Give long or endless work threads of its own, bound what is submitted "
 			  "(a semaphore before spawn_blocking()), or raise max_blocking_threads."},
+	[KY_SYNC_NOTIFY] = {KY_FINDING_SEMAPHORE_EXHAUSTED, "a pool or lock of the program",
+			    "until another task of their kind woke them, as for a pool that the "
+			    "program made of a Notify",
+			    "Give back sooner what the others wait for, or have more of it; with a "
+			    "tokio::sync::Semaphore the order is fair and nothing is lost."},
 	[KY_SYNC_SEMAPHORE] = {KY_FINDING_SEMAPHORE_EXHAUSTED, "semaphore",
 			       "for a permit of a semaphore that had none left",
 			       "Keep the permit for less time (drop it before what needs it no "
@@ -115,7 +121,8 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 	if (found->culprit.code && !ky_code_is_own(found->culprit.code))
 		found->culprit.code = NULL;
 	found->culprit.resource = said->resource;
-	found->confidence = KY_CONFIDENCE_PROVEN;
+	found->confidence = held->longest->what == KY_SYNC_NOTIFY ? KY_CONFIDENCE_LIKELY :
+								    KY_CONFIDENCE_PROVEN;
 	found->victims = held->count;
 	found->delay_ns = held->ns;
 	ky_finding_judge(found, ky_share_ppm(held->ns, all_ns + facts->poll_ns + facts->ready_ns),
@@ -133,6 +140,7 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 void ky_find_held_resources(struct ky_findings *findings)
 {
 	const struct ky_facts *facts = &findings->facts;
+	uint64_t longest_ns[KY_SYNC_WHATS] = {0};
 	struct ky_stuck_locks stuck;
 	struct ky_sync_waits waits;
 
@@ -145,7 +153,13 @@ void ky_find_held_resources(struct ky_findings *findings)
 		findings->failed = true;
 		return;
 	}
-	ky_find_stuck_locks(findings, &stuck, waits.ns + stuck.ns);
+	for (uint32_t i = 0; i < waits.count; i++) {
+		uint8_t what = waits.list[i].what == KY_SYNC_RWLOCK ? KY_SYNC_MUTEX :
+								      waits.list[i].what;
+
+		longest_ns[what] = ky_later(longest_ns[what], length(&waits.list[i]));
+	}
+	ky_find_stuck_locks(findings, &stuck, longest_ns, waits.ns + stuck.ns);
 	for (uint32_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++) {
 		struct held_waits held = {.pool_threads = waits.pool_threads};
 

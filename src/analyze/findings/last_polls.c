@@ -10,8 +10,8 @@
 static uint8_t point_of(const struct ky_code_stacks *code, uint32_t stack)
 {
 	static const char *const outside[] = {
-		"tokio::net::",  "tokio::io::", "tokio::time::", "tokio::fs::", "tokio::process",
-		"tokio::signal", "JoinHandle",  "runtime::io::", "hyper::"};
+		"tokio::net::",  "tokio::io::", "tokio::time::", "tokio::fs::",   "tokio::process",
+		"tokio::signal", "JoinHandle",  "task::join::",  "runtime::io::", "hyper::"};
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 	uint8_t point = KY_IDLE_OWN;

@@ -19,19 +19,25 @@ struct lock_waits {
 /* What sleeps on a futex without waiting for a lock. */
 static bool is_lock_wait(const struct ky_code_stacks *code, const struct ky_stack_row *row)
 {
-	static const char *const others[] = {
-		"thread::park",  "park_timeout", "thread_parking", "Condvar",
-		"pthread_cond_", "mpmc::",       "::recv",         "block_on"};
+	static const char *const others[] = {"thread::park", "park_timeout", "thread_parking",
+					     "Condvar",      "condvar",      "pthread_cond_",
+					     "mpmc::",       "::recv",       "block_on"};
+	static const char *const tokios[] = {"tokio::runtime::"};
+	bool is_own = false, is_tokios = false;
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 
 	if (row->kind != KY_STACK_OFF_CPU || row->reason != KY_WAIT_FUTEX || row->stack == KY_NONE)
 		return false;
 	ky_code_walk_begin(&walk, code, row->stack);
-	while ((line = ky_code_walk_next(&walk)))
+	/* Further out than the poll is the runtime; its own locks are held for no time. */
+	while ((line = ky_code_walk_next(&walk)) && !ky_code_polls_task(line)) {
 		if (KY_LINE_HAS(line, others))
 			return false;
-	return true;
+		is_tokios |= !is_own && KY_LINE_HAS(line, tokios);
+		is_own |= ky_code_is_own(line);
+	}
+	return !is_tokios;
 }
 
 bool ky_is_lock_case(const struct ky_poll_case *one)

@@ -52,11 +52,34 @@ static void say(struct ky_buf *out, const struct ky_poll_case *one,
 	}
 }
 
-const struct ky_poll_rule ky_rule_log_writing = {
-	.id = KY_FINDING_LOG_WRITING,
-	.is_blocked = true,
-	.fits = fits,
-	.say = say,
-	.action = "Write logs on a thread of their own (tracing_appender::non_blocking, "
-		  "say), or give what reads them more speed: a full pipe or terminal "
-		  "blocks the worker."};
+/* The kernel's work for it, and that of the formatting. */
+static bool fits_busy(const struct ky_poll_case *one, enum ky_confidence *confidence)
+{
+	*confidence = KY_CONFIDENCE_LIKELY;
+	return one->row_count >= KY_FIND_SAMPLES_MIN &&
+	       ky_poll_case_called_ppm(one, is_logger) >= KY_FIND_HALF_PPM;
+}
+
+static void say_busy(struct ky_buf *out, const struct ky_poll_case *one,
+		     const struct ky_findings_options *options)
+{
+	(void)one;
+	(void)options;
+	ky_text(out, "ran on CPU to write logs");
+}
+
+#define ACTION                                                                                     \
+	"Write logs on a thread of their own (tracing_appender::non_blocking, say), or give what " \
+	"reads them more speed: a full pipe or terminal blocks the worker."
+
+const struct ky_poll_rule ky_rule_log_writing_busy = {.id = KY_FINDING_LOG_WRITING,
+						      .is_blocked = false,
+						      .fits = fits_busy,
+						      .say = say_busy,
+						      .action = ACTION};
+
+const struct ky_poll_rule ky_rule_log_writing = {.id = KY_FINDING_LOG_WRITING,
+						 .is_blocked = true,
+						 .fits = fits,
+						 .say = say,
+						 .action = ACTION};

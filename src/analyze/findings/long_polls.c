@@ -4,14 +4,15 @@
 
 #include <analyze/findings/poll_rule.h>
 #include <analyze/findings/say.h>
+#include <base/earlier.h>
 #include <base/text.h>
 
 /* The first that fits is the cause: what is more special comes first. */
 static const struct ky_poll_rule *const rules[] = {
-	&ky_rule_nested_block_on,  &ky_rule_log_writing,    &ky_rule_lifo_slot_blocked,
-	&ky_rule_blocking_call,    &ky_rule_huge_drop,      &ky_rule_allocation_burst,
-	&ky_rule_page_fault_storm, &ky_rule_coop_budget,    &ky_rule_redundant_wakes,
-	&ky_rule_lifo_slot_busy,   &ky_rule_cpu_heavy_poll,
+	&ky_rule_nested_block_on,  &ky_rule_log_writing,      &ky_rule_lifo_slot_blocked,
+	&ky_rule_blocking_call,    &ky_rule_log_writing_busy, &ky_rule_huge_drop,
+	&ky_rule_allocation_burst, &ky_rule_page_fault_storm, &ky_rule_coop_budget,
+	&ky_rule_redundant_wakes,  &ky_rule_lifo_slot_busy,   &ky_rule_cpu_heavy_poll,
 };
 
 static void say_statement(struct ky_finding *found, const struct ky_poll_case *one,
@@ -117,7 +118,8 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 	found->confidence = (uint8_t)confidence;
 	found->victims = one->behind_ns ? one->kind->behind_delays : 0;
 	found->delay_ns = one->behind_ns ? one->behind_ns : one->ns;
-	ky_finding_judge(found, polls_ppm > ready_ppm ? polls_ppm : ready_ppm, one->worst_ns);
+	ky_finding_judge(found, polls_ppm > ready_ppm ? polls_ppm : ready_ppm,
+			 ky_later(one->worst_ns, one->behind_worst_ns));
 	say_statement(found, one, rule, findings);
 	say_impact(found, one, rule);
 	ky_text(&found->action, rule->action);

@@ -7,14 +7,98 @@
 #include <analyze/findings/stuck_locks.h>
 #include <base/text.h>
 
-/* Overlaps another one that lasts as long again: else it may be a timeout that did its work. */
-static const struct ky_stuck_lock *find_first(const struct ky_stuck_locks *stuck)
+static uint64_t length_of(const struct ky_stuck_lock *one)
 {
+	return one->to_ns - one->from_ns;
+}
+
+/* Overlaps another one that lasts as long again: else it may be a timeout that did its work. What
+ * is no longer than a wait that did end may stand in a queue. */
+static const struct ky_stuck_lock *find_first(const struct ky_stuck_locks *stuck,
+					      const uint64_t *longest_ns)
+{
+	const struct ky_stuck_lock *first = NULL;
+
 	for (uint32_t i = 0; i < stuck->count; i++)
-		if (stuck->list[i].is_granted)
+		if (stuck->list[i].is_granted && stuck->list[i].what == KY_SYNC_MUTEX)
 			return &stuck->list[i];
-	return stuck->count > 1 && stuck->list[1].from_ns < stuck->list[0].to_ns ? stuck->list :
-										   NULL;
+	for (uint32_t i = 0; i < stuck->count; i++) {
+		const struct ky_stuck_lock *one = &stuck->list[i];
+
+		if (one->what != KY_SYNC_MUTEX || length_of(one) <= longest_ns[KY_SYNC_MUTEX])
+			continue;
+		if (first)
+			return one->from_ns < first->to_ns ? first : NULL;
+		first = one;
+	}
+	return NULL;
+}
+
+/* The longest of those that wait for permits that never came; count, ns: all of them. */
+static const struct ky_stuck_lock *find_permits(const struct ky_stuck_locks *stuck,
+						const uint64_t *longest_ns, uint64_t *count,
+						uint64_t *ns)
+{
+	const struct ky_stuck_lock *worst = NULL;
+
+	for (uint32_t i = 0; i < stuck->count; i++) {
+		const struct ky_stuck_lock *one = &stuck->list[i];
+
+		if (one->what != KY_SYNC_SEMAPHORE ||
+		    length_of(one) <= longest_ns[KY_SYNC_SEMAPHORE])
+			continue;
+		(*count)++;
+		*ns += length_of(one);
+		if (!worst || length_of(one) > length_of(worst))
+			worst = one;
+	}
+	return worst;
+}
+
+/* Fewer than three may be a request that came just before the end. */
+static void find_lost_permits(struct ky_findings *findings, const struct ky_stuck_locks *stuck,
+			      const uint64_t *longest_ns, uint64_t waiting_ns)
+{
+	const struct ky_facts *facts = &findings->facts;
+	uint64_t count = 0, ns = 0;
+	const struct ky_stuck_lock *worst = find_permits(stuck, longest_ns, &count, &ns);
+	struct ky_finding *found;
+
+	if (count < KY_FIND_SAMPLES_MIN)
+		return;
+	found = ky_findings_add(findings, KY_FINDING_SEMAPHORE_EXHAUSTED);
+	if (!found)
+		return;
+	found->culprit.kind = "task";
+	found->culprit.task = facts->trace->tasks[worst->task].name;
+	found->culprit.code = ky_code_own_line(&facts->profile->code, worst->stack);
+	found->culprit.resource = "semaphore";
+	found->confidence = KY_CONFIDENCE_LIKELY;
+	found->victims = count;
+	found->delay_ns = ns;
+	ky_finding_judge(found, ky_share_ppm(ns, waiting_ns + facts->poll_ns + facts->ready_ns),
+			 length_of(worst));
+	ky_say_many(&found->statement, count, "task", "tasks");
+	ky_text(&found->statement, " waited for a permit of a semaphore that did not come, for up "
+				   "to ");
+	ky_say_ns(&found->statement, length_of(worst));
+	ky_text(&found->statement, ", longer than any wait for one that ended.");
+	ky_text(&found->impact, "Such waits of tasks such as ");
+	ky_say_kind(&found->impact, facts->trace, found->culprit.task);
+	ky_text(&found->impact, " took ");
+	ky_say_ns(&found->impact, ns);
+	ky_text(&found->impact, "; no release ended them.");
+	ky_text(&found->action,
+		"Search for permits that are not given back: forget(), a holder that "
+		"hangs or was leaked, a guard in a collection. The place is where "
+		"the tasks wait; who has the permits is not recorded.");
+	ky_finding_evidence(found,
+			    &(struct ky_evidence){.kind = "wait",
+						  .from_ns = worst->from_ns,
+						  .to_ns = worst->to_ns,
+						  .task = facts->trace->tasks[worst->task].id,
+						  .stack = worst->stack,
+						  .event = "AwaitPlaceEvent"});
 }
 
 static void say(struct ky_finding *found, const struct ky_stuck_lock *first,
@@ -51,13 +135,14 @@ static void say(struct ky_finding *found, const struct ky_stuck_lock *first,
 }
 
 void ky_find_stuck_locks(struct ky_findings *findings, const struct ky_stuck_locks *stuck,
-			 uint64_t waiting_ns)
+			 const uint64_t *longest_ns, uint64_t waiting_ns)
 {
 	const struct ky_facts *facts = &findings->facts;
-	const struct ky_stuck_lock *first = find_first(stuck);
+	const struct ky_stuck_lock *first = find_first(stuck, longest_ns);
 	struct ky_finding *found;
 	uint64_t worst_ns = 0;
 
+	find_lost_permits(findings, stuck, longest_ns, waiting_ns);
 	if (!first)
 		return;
 	found = ky_findings_add(findings,

@@ -12,7 +12,7 @@ static bool is_block_on(const struct ky_code_line *line)
 static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
 {
 	*confidence = KY_CONFIDENCE_PROVEN;
-	return ky_poll_case_share_ppm(one, is_block_on) >= KY_FIND_HALF_PPM;
+	return ky_poll_case_inside_ppm(one, is_block_on) >= KY_FIND_HALF_PPM;
 }
 
 static void say(struct ky_buf *out, const struct ky_poll_case *one,

@@ -96,7 +96,8 @@ static int find_culprit(struct ky_poll_case *one)
 }
 
 static uint32_t share_ppm(const struct ky_poll_case *one,
-			  bool (*is_one)(const struct ky_code_line *line), bool is_to_own)
+			  bool (*is_one)(const struct ky_code_line *line),
+			  bool (*is_end)(const struct ky_code_line *line))
 {
 	const struct ky_samples *samples = &one->facts->trace->samples;
 	uint64_t all = 0, part = 0;
@@ -108,7 +109,7 @@ static uint32_t share_ppm(const struct ky_poll_case *one,
 
 		all += weight_of(row);
 		ky_code_walk_begin(&walk, &one->facts->profile->code, row->stack);
-		while ((line = ky_code_walk_next(&walk)) && !(is_to_own && ky_code_is_own(line)))
+		while ((line = ky_code_walk_next(&walk)) && !(is_end && is_end(line)))
 			if (is_one(line)) {
 				part += weight_of(row);
 				break;
@@ -120,13 +121,19 @@ static uint32_t share_ppm(const struct ky_poll_case *one,
 uint32_t ky_poll_case_share_ppm(const struct ky_poll_case *one,
 				bool (*is_one)(const struct ky_code_line *line))
 {
-	return share_ppm(one, is_one, false);
+	return share_ppm(one, is_one, NULL);
+}
+
+uint32_t ky_poll_case_inside_ppm(const struct ky_poll_case *one,
+				 bool (*is_one)(const struct ky_code_line *line))
+{
+	return share_ppm(one, is_one, ky_code_polls_task);
 }
 
 uint32_t ky_poll_case_called_ppm(const struct ky_poll_case *one,
 				 bool (*is_one)(const struct ky_code_line *line))
 {
-	return share_ppm(one, is_one, true);
+	return share_ppm(one, is_one, ky_code_is_own);
 }
 
 /* What is in neither half is divided as the rest is; where there is no rest, as samples say. */
@@ -160,6 +167,8 @@ static void take_half(struct ky_poll_case *one, uint64_t off_ns)
 			 ky_ppm_of(behind_rest, share);
 	if (one->behind_ns > kind->behind_ns)
 		one->behind_ns = kind->behind_ns;
+	one->behind_worst_ns = one->is_blocked ? kind->behind_blocked_worst_ns :
+						 kind->behind_cpu_worst_ns;
 }
 
 static uint64_t off_cpu_ns(const struct ky_poll_case *one)

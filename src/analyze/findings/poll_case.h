@@ -21,8 +21,9 @@ struct ky_poll_case {
 	bool is_guessed; /* the trace does not split these polls, so samples do */
 	bool is_unknown; /* neither does a sample: all of it stands in the half on CPU */
 	uint64_t ns, worst_ns;
-	uint64_t behind_ns; /* others' ready time for it */
-	uint32_t *rows;     /* indexes in trace->samples.rows, of this half */
+	uint64_t behind_ns;       /* others' ready time for it */
+	uint64_t behind_worst_ns; /* of one delay: several such polls may stand before it */
+	uint32_t *rows;           /* indexes in trace->samples.rows, of this half */
 	uint32_t row_count;
 	struct ky_culprit culprit; /* line NULL: not known */
 	uint32_t most;             /* of rows: the one with most weight; KY_NONE */
@@ -38,6 +39,9 @@ void ky_poll_case_release(struct ky_poll_case *one);
 /* Of its samples' weight: those whose stack has a line that is_one() accepts. */
 uint32_t ky_poll_case_share_ppm(const struct ky_poll_case *one,
 				bool (*is_one)(const struct ky_code_line *line));
+/* The same, of the frames between the poll and the leaf alone. */
+uint32_t ky_poll_case_inside_ppm(const struct ky_poll_case *one,
+				 bool (*is_one)(const struct ky_code_line *line));
 /* Those that the program's own code called: no own line is in between. */
 uint32_t ky_poll_case_called_ppm(const struct ky_poll_case *one,
 				 bool (*is_one)(const struct ky_code_line *line));

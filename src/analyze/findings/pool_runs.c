@@ -15,7 +15,7 @@ static uint32_t under_way(const struct ky_pool_runs *runs, uint64_t ns)
 	       ky_ascending_up_to(runs->ends, runs->count, ns);
 }
 
-int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace)
+int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace, uint64_t to_ns)
 {
 	size_t room = trace->blocking_count + (size_t)1;
 
@@ -30,7 +30,7 @@ int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace)
 	for (uint32_t i = 0; i < trace->blocking_count; i++) {
 		const struct ky_blocking_run *run = &trace->blocking_runs[i];
 
-		if (run->is_end_unproven)
+		if (run->is_end_unproven || (to_ns && run->start_ns >= to_ns))
 			continue;
 		out->by_thread[out->count] = i;
 		out->starts[out->count] = run->start_ns;
@@ -124,7 +124,7 @@ int ky_pool_threads_in_line(uint32_t *out, const struct ky_trace *trace, uint64_
 
 	*out = 0;
 	if (lines.starts && lines.ends)
-		result = ky_pool_runs_make(&runs, trace);
+		result = ky_pool_runs_make(&runs, trace, 0);
 	if (result == 0) {
 		/* The number grows at the begin of a run alone, and counts from the first moment of
 		 * a line on. */

@@ -19,8 +19,9 @@ struct ky_pool_runs {
 	uint32_t count, most;    /* most: at the same time */
 };
 
-/* Returns 0, -ENOMEM. */
-int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace);
+/* Of runs that began before to_ns; 0: of all. Where a runtime shuts down its workers run what is
+ * left, so more threads than the pool has. Returns 0, -ENOMEM. */
+int ky_pool_runs_make(struct ky_pool_runs *out, const struct ky_trace *trace, uint64_t to_ns);
 void ky_pool_runs_release(struct ky_pool_runs *runs);
 
 /* The run of this thread that ended right after the wake at `ns`; NULL: none. */

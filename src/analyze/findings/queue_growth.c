@@ -55,14 +55,15 @@ static uint8_t ask(struct queues *queues, const struct ky_wake *wake)
 	ky_code_walk_begin(&walk, code, wake->stack);
 	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line))
 		if (ky_text_contains(line->name, "mpsc::") &&
-		    ky_text_contains(line->name, "UnboundedSender"))
+		    (ky_text_contains(line->name, "UnboundedSender") ||
+		     ky_text_contains(line->name, "unbounded::send")))
 			*bits |= SENDS;
 	return *bits;
 }
 
 static bool takes(struct queues *queues, uint32_t stack)
 {
-	static const char *const parts[] = {"mpsc::chan::Rx", "Receiver"};
+	static const char *const parts[] = {"mpsc::chan::Rx", "Receiver", "::recv", "::poll_recv"};
 	uint8_t *bits = &queues->stacks[stack];
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;

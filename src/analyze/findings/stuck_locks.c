@@ -13,23 +13,28 @@ struct stuck_wakes {
 	struct stuck_wake {
 		uint64_t time_ns;
 		uint32_t task;
+		bool is_own; /* issued by the task itself */
 		bool is_release;
 	} * list;
 	uint32_t count, capacity;
 	uint32_t *of_task; /* by task: its place in the list of waits + 1 */
 };
 
-static bool is_lock(const struct ky_code_stacks *code, uint32_t stack)
+/* What a task waits for at an await point: KY_SYNC_MUTEX of any lock, _SEMAPHORE, _NONE. */
+static uint8_t what_of_point(const struct ky_code_stacks *code, uint32_t stack)
 {
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 
 	ky_code_walk_begin(&walk, code, stack);
-	while ((line = ky_code_walk_next(&walk)))
-		if (ky_text_contains(line->name, "sync::mutex::Mutex") ||
-		    ky_text_contains(line->name, "sync::rwlock::RwLock"))
-			return true;
-	return false;
+	while ((line = ky_code_walk_next(&walk))) {
+		if (ky_text_contains(line->name, "tokio::sync::mutex::") ||
+		    ky_text_contains(line->name, "tokio::sync::rwlock::"))
+			return KY_SYNC_MUTEX;
+		if (ky_text_contains(line->name, "tokio::sync::semaphore::"))
+			return KY_SYNC_SEMAPHORE;
+	}
+	return KY_SYNC_NONE;
 }
 
 static bool is_earlier(const void *a, const void *b, const void *ctx)
@@ -57,12 +62,15 @@ static bool collect_waits(struct ky_stuck_locks *out, const struct ky_facts *fac
 	for (uint32_t i = 0; i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
 		struct ky_stuck_lock *one;
+		uint8_t what;
 
 		if (row->kind != KY_STACK_PLACE || row->task == KY_NONE || row->stack == KY_NONE ||
 		    row->flags & KY_ROW_END_UNSAFE || row->end_ns < row->time_ns ||
 		    row->end_ns - row->time_ns < KY_FIND_STUCK_NS_MIN ||
-		    row->time_ns < facts->report->from_ns || row->time_ns > facts->report->to_ns ||
-		    !is_lock(&facts->profile->code, row->stack))
+		    row->time_ns < facts->report->from_ns || row->time_ns > facts->report->to_ns)
+			continue;
+		what = what_of_point(&facts->profile->code, row->stack);
+		if (what == KY_SYNC_NONE)
 			continue;
 		if (!of_task[row->task]) {
 			if (ky_grow(&out->list, &out->capacity, out->count + 1, sizeof(*out->list)))
@@ -75,7 +83,8 @@ static bool collect_waits(struct ky_stuck_locks *out, const struct ky_facts *fac
 						      .to_ns = row->end_ns,
 						      .since_ns = row->since_ns,
 						      .task = row->task,
-						      .stack = row->stack};
+						      .stack = row->stack,
+						      .what = what};
 	}
 	return true;
 }
@@ -94,7 +103,7 @@ static bool collect_wakes(struct stuck_wakes *wakes, const struct ky_facts *fact
 				    sizeof(*wakes->list)))
 				return false;
 			wakes->list[wakes->count++] = (struct stuck_wake){
-				wake.time_ns, wake.woken,
+				wake.time_ns, wake.woken, wake.waker == wake.woken,
 				wake.stack != KY_NONE &&
 					ky_sync_what_of(&facts->profile->code, wake.stack) !=
 						KY_SYNC_NONE};
@@ -172,6 +181,10 @@ static void judge(struct ky_stuck_locks *out, const struct stuck_wakes *wakes,
 					   (wake->time_ns > ready_ns ||
 					    (one->since_ns && one->since_ns < start_ns &&
 					     wake->time_ns >= ready_ns));
+			/* In the poll before, to a future of its own: it was polled again at once,
+			 * and took nothing. */
+			one->is_granted |= has_poll && wake->is_own && wake->time_ns <= ready_ns &&
+					   ready_ns - wake->time_ns < KY_FIND_STUCK_NS_MIN;
 		}
 		if (is_ended)
 			continue;

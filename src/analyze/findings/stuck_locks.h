@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* stuck_locks.h - long waits for a lock of tokio::sync that no release ended: the task was
- * cancelled, gave up by a timer, or still waits. A wait that may lie across a loss is none.
+/* stuck_locks.h - long waits for a lock or permit of tokio::sync that no release ended: the task
+ * was cancelled, gave up by a timer, or still waits. A wait that may lie across a loss is none.
  * Memory:      40 bytes a wait.
  * Threads:     owner.
  */
@@ -12,6 +12,7 @@
 struct ky_stuck_lock {
 	uint64_t from_ns, to_ns, since_ns; /* since: as of its await point; 0: as from_ns */
 	uint32_t task, stack;              /* index; of its await point */
+	uint8_t what;    /* KY_SYNC_MUTEX of any lock of tokio::sync, or KY_SYNC_SEMAPHORE */
 	bool is_granted; /* a release woke the task right before, and it did not take the lock */
 };
 

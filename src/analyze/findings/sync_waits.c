@@ -29,15 +29,45 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 
 	ky_code_walk_begin(&walk, code, stack);
 	while ((line = ky_code_walk_next(&walk))) {
-		is_release |= ky_text_contains(line->name,
-					       "batch_semaphore::Semaphore::add_permits");
+		is_release |= ky_text_contains(line->name, "batch_semaphore::") &&
+			      ky_text_contains(line->name, "add_permits");
 		for (size_t i = 0; is_release && i < sizeof(functions) / sizeof(*functions); i++)
 			if (ky_text_contains(line->name, functions[i].part))
 				return functions[i].what;
 		if (ky_code_is_own(line))
 			break;
 	}
-	return KY_SYNC_NONE;
+	/* Inlined functions have no name without debug information: all are semaphores inside. */
+	return is_release ? KY_SYNC_SEMAPHORE : KY_SYNC_NONE;
+}
+
+/* The program's own code woke it, as by Notify, whose function is often not on the stack (its last
+ * call is a jump); and not by a message. */
+static bool is_by_program(const struct ky_facts *facts, const struct ky_wake *wake)
+{
+	static const char *const messages[] = {"mpsc::",    "oneshot::", "watch::", "broadcast::",
+					       "barrier::", "channel::", "flume::"};
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	if (ky_wake_cause_of(&facts->profile->code, wake).kind != KY_WAKE_CODE)
+		return false;
+	ky_code_walk_begin(&walk, &facts->profile->code, wake->stack);
+	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line))
+		if (KY_LINE_HAS(line, messages))
+			return false;
+	return true;
+}
+
+/* A task that was notified by another one of its kind got what that gave back, as of a pool of the
+ * program; notified by others it got work, and until then had nothing to do. */
+static bool is_of_peers(const struct ky_facts *facts, const struct ky_wake *wake)
+{
+	const struct ky_task *tasks = facts->trace->tasks;
+
+	return wake->waker != KY_NONE && wake->waker != wake->woken &&
+	       tasks[wake->waker].name != KY_NONE &&
+	       tasks[wake->waker].name == tasks[wake->woken].name;
 }
 
 /* The end of what it joined, on a thread that is no worker. */
@@ -48,6 +78,8 @@ static uint8_t what_of_wake(const struct ky_facts *facts, const struct ky_wake *
 	if (what == KY_SYNC_NONE &&
 	    ky_wake_cause_of(&facts->profile->code, wake).kind == KY_WAKE_JOIN)
 		what = KY_SYNC_POOL;
+	if (what == KY_SYNC_NONE && is_by_program(facts, wake))
+		what = KY_SYNC_NOTIFY;
 	return what;
 }
 
@@ -70,7 +102,8 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 		if (whats[wake.stack] == NOT_ASKED)
 			whats[wake.stack] = what_of_wake(facts, &wake);
 		what = wake.origin & KY_WAKE_AT_END ? KY_SYNC_POOL : whats[wake.stack];
-		if (what == KY_SYNC_NONE || (what == KY_SYNC_POOL && !wake.tid))
+		if (what == KY_SYNC_NONE || (what == KY_SYNC_POOL && !wake.tid) ||
+		    (what == KY_SYNC_NOTIFY && !is_of_peers(facts, &wake)))
 			continue;
 		if (ky_grow(&waits->list, &waits->capacity, waits->count + 1, sizeof(*waits->list)))
 			return false;
@@ -184,7 +217,7 @@ static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t
 		if (firsts[i] < firsts[i - 1])
 			firsts[i] = firsts[i - 1];
 	find_begins(out, trace, firsts);
-	if (ky_pool_runs_make(&runs, trace))
+	if (ky_pool_runs_make(&runs, trace, facts->report->shutdown_ns))
 		return -ENOMEM;
 	keep_long(out, &runs);
 	out->pool_threads = runs.most;

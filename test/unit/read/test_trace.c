@@ -301,7 +301,7 @@ static void trace__is_the_same_in_whole_windows_and_byte_by_byte(void **state)
 		assert_int_equal(other->workers[i].poll_count, c.trace->workers[i].poll_count);
 		assert_int_equal(other->workers[i].wake_count, c.trace->workers[i].wake_count);
 		for (row = 0; row < other->workers[i].poll_count; row++) {
-			struct ky_poll a, b;
+			struct ky_poll a = {0}, b = {0};
 
 			ky_trace_poll(other, i, row, &a);
 			ky_trace_poll(c.trace, i, row, &b);
