@@ -11,6 +11,9 @@
 #include <read/sort.h>
 #include <string.h>
 
+/* A delay behind thousands of polls, as of timers that expire at once, has as many parts: when so
+ * many are split the rest is left out, as those beyond KY_WHY_SLOW_MAX are. 1 us a part. */
+#define PARTS_MAX 2000000u
 #define GROUP_BYTES_MAX (UINT64_C(1) << 28)
 #define NAME_BITS 29 /* a poll's name index has 24 */
 
@@ -194,7 +197,8 @@ static bool add_part(struct why_making *making, const struct ky_delay_part *part
 	       add_idle(making, group, part, from_ns, poll.duration_ns > making->why->over_ns);
 }
 
-static bool take_delay(struct why_making *making, const struct ky_long_row *slow)
+static bool take_delay(struct why_making *making, const struct ky_long_row *slow,
+		       uint64_t *part_count)
 {
 	const struct ky_split split = {making->trace, &making->homes, &making->notified};
 	struct ky_why *why = making->why;
@@ -205,6 +209,7 @@ static bool take_delay(struct why_making *making, const struct ky_long_row *slow
 	if (!ky_delay_split(&making->delay, &split, &poll))
 		return false;
 	making->serial++;
+	*part_count += making->delay.part_count;
 	at_ns = making->delay.ready_ns;
 	for (uint32_t i = 0; i < making->delay.part_count; i++) {
 		if (!add_part(making, &making->delay.parts[i], at_ns))
@@ -292,6 +297,7 @@ static bool split_all(struct why_making *making)
 {
 	struct ky_why *why = making->why;
 	size_t idle_bytes = (making->trace->worker_count + (size_t)1) * sizeof(*why->idle_ns);
+	uint64_t part_count = 0;
 
 	why->worst = ky_alloc((making->worst_max + (size_t)1) * sizeof(*why->worst));
 	why->contexts = ky_alloc((making->worst_max + (size_t)1) * sizeof(*why->contexts));
@@ -300,9 +306,14 @@ static bool split_all(struct why_making *making)
 	if (!why->worst || !why->contexts || !why->polls || !why->idle_ns)
 		return false;
 	split_polls(making);
-	for (size_t i = 0; i < making->slow.count; i++)
-		if (!take_delay(making, &making->slow.rows[i]))
+	for (size_t i = 0; i < making->slow.count; i++) {
+		if (part_count > PARTS_MAX && why->worst_count == making->worst_max) {
+			why->left_out_count += making->slow.count - i;
+			break;
+		}
+		if (!take_delay(making, &making->slow.rows[i], &part_count))
 			return false;
+	}
 	ky_sort(why->groups, why->group_count, sizeof(*why->groups), is_before, making->trace);
 	return true;
 }

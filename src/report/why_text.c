@@ -473,7 +473,7 @@ static void print_head(const struct ky_report_view *view, const struct ky_why *w
 		      ky_out_duration(over, why->over_ns), ky_out_duration(sum, why->slow_ns));
 	if (why->left_out_count)
 		ky_out_format(out, "Only the longest %s are split; %s are left out.\n",
-			      ky_out_count(slow, KY_WHY_SLOW_MAX),
+			      ky_out_count(slow, why->slow_count - why->left_out_count),
 			      ky_out_count(count, why->left_out_count));
 	if (view->trace->delays_no_wake || view->trace->delays_withheld)
 		ky_out_format(out, "Not measured: %s without a recorded wake, %s across a loss.\n",

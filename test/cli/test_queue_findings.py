@@ -244,5 +244,14 @@ class QueueFindings(Cli):
         self.assertNotIn("thundering_herd", [one["id"] for one in self.findings(trace)])
 
 
+    def test_delays_behind_thousands_of_polls_are_left_out_and_counted(self):
+        trace = Runtimes(1)
+        crowd(trace, rounds=1, tasks=4000, length=2_000)
+        said = self.run_kymo("why", "--json", trace.save(self.dir / "crowd.trc"))
+        why = json.loads(said.out)
+        self.assertGreater(why["left_out"], 0)
+        self.assertLess(why["left_out"], why["slow_delays"])
+
+
 if __name__ == "__main__":
     sys.exit(main())

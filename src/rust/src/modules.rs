@@ -80,10 +80,7 @@ mod tests {
             (format!("{registry}/sha2-0.10.8/src/sha256/mod.rs"), "sha2::sha256"),
             (format!("{registry}/tokio-1.0.0-alpha.1/src/io/util.rs"), "tokio::io::util"),
             ("/rustc/59807616e1fa/library/core/src/task/wake.rs".into(), "core::task::wake"),
-            (
-                "/cargo/git/checkouts/axum-1a2b3c4d/59f8a1b/src/serve.rs".into(),
-                "axum::serve",
-            ),
+            ("/cargo/git/checkouts/axum-1a2b3c4d/59f8a1b/src/serve.rs".into(), "axum::serve"),
             ("/src/my-shop/src/main.rs".into(), "my_shop"),
             ("/src/my-shop/src/cart/price.rs".into(), "my_shop::cart::price"),
             ("/src/my-shop/src/bin/load-test.rs".into(), "load_test"),
