@@ -46,8 +46,8 @@ static const struct sync_words {
 struct held_waits {
 	uint64_t ns, count;
 	const struct ky_sync_wait *longest;
-	uint64_t *holder_ns; /* by kind; the last one: threads */
-	uint32_t pool_threads;
+	uint64_t *holder_ns;          /* by kind; the last one: threads */
+	uint32_t pool_threads, stack; /* stack: of the release that ended the longest */
 };
 
 static uint64_t length(const struct ky_sync_wait *wait)
@@ -56,9 +56,9 @@ static uint64_t length(const struct ky_sync_wait *wait)
 }
 
 static void add(struct held_waits *held, const struct ky_facts *facts,
-		const struct ky_sync_wait *wait)
+		const struct ky_sync_waits *waits, const struct ky_sync_wait *wait)
 {
-	uint32_t holder = wait->what == KY_SYNC_POOL ? wait->task : wait->waker;
+	uint32_t holder = wait->what == KY_SYNC_POOL ? wait->task : waits->list[wait->blamed].waker;
 	const struct ky_kind_facts *kind = holder != KY_NONE ?
 						   ky_facts_kind(facts,
 								 facts->trace->tasks[holder].name) :
@@ -67,8 +67,10 @@ static void add(struct held_waits *held, const struct ky_facts *facts,
 	held->holder_ns[kind ? kind - facts->kinds : facts->kind_count] += length(wait);
 	held->ns += length(wait);
 	held->count++;
-	if (!held->longest || length(wait) > length(held->longest))
+	if (!held->longest || length(wait) > length(held->longest)) {
 		held->longest = wait;
+		held->stack = waits->list[wait->blamed].stack;
+	}
 }
 
 static void say(struct ky_finding *found, const struct held_waits *held,
@@ -103,21 +105,44 @@ static void say(struct ky_finding *found, const struct held_waits *held,
 	ky_text(&found->action, say->action);
 }
 
+/* Its future got the lock and kept it: what the others waited until it was dropped is its harm. */
+static struct ky_finding *futurelock_of(struct ky_findings *findings, uint32_t holder)
+{
+	for (uint32_t i = 0; i < findings->count; i++)
+		if (findings->list[i].id == KY_FINDING_FUTURELOCK &&
+		    findings->list[i].culprit.task == holder)
+			return &findings->list[i];
+	return NULL;
+}
+
 static void report(struct ky_findings *findings, const struct held_waits *held,
 		   const struct sync_words *said, uint64_t all_ns)
 {
 	const struct ky_facts *facts = &findings->facts;
-	struct ky_finding *found = ky_findings_add(findings, said->id);
+	struct ky_finding *found, *same;
 	uint32_t most = 0;
 
-	if (!found)
-		return;
 	for (uint32_t i = 1; i <= facts->kind_count; i++)
 		if (held->holder_ns[i] > held->holder_ns[most])
 			most = i;
+	same = most < facts->kind_count && said->id == KY_FINDING_ASYNC_LOCK_HELD ?
+		       futurelock_of(findings, facts->kinds[most].name) :
+		       NULL;
+	if (same) {
+		same->victims += held->count;
+		same->delay_ns += held->ns;
+		ky_finding_judge(same,
+				 ky_share_ppm(same->delay_ns,
+					      all_ns + facts->poll_ns + facts->ready_ns),
+				 ky_later(same->worst_ns, length(held->longest)));
+		return;
+	}
+	found = ky_findings_add(findings, said->id);
+	if (!found)
+		return;
 	found->culprit.kind = most < facts->kind_count ? "task" : "thread";
 	found->culprit.task = most < facts->kind_count ? facts->kinds[most].name : KY_NONE;
-	found->culprit.code = ky_code_own_line(&facts->profile->code, held->longest->stack);
+	found->culprit.code = ky_code_own_line(&facts->profile->code, held->stack);
 	if (found->culprit.code && !ky_code_is_own(found->culprit.code))
 		found->culprit.code = NULL;
 	found->culprit.resource = said->resource;
@@ -133,8 +158,17 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 					     .from_ns = held->longest->from_ns,
 					     .to_ns = held->longest->to_ns,
 					     .task = facts->trace->tasks[held->longest->task].id,
-					     .stack = held->longest->stack,
+					     .stack = held->stack,
 					     .event = "WakeEvent"});
+}
+
+/* Did it wait for a lock while the keeper's future had one? */
+static bool is_behind(const struct ky_sync_wait *wait, const struct ky_stuck_lock *keeper)
+{
+	uint64_t from_ns = ky_later(wait->from_ns, keeper->from_ns);
+
+	return (wait->what == KY_SYNC_MUTEX || wait->what == KY_SYNC_RWLOCK) &&
+	       ky_earlier(wait->to_ns, keeper->to_ns) >= from_ns + KY_FIND_STUCK_NS_MIN;
 }
 
 void ky_find_held_resources(struct ky_findings *findings)
@@ -159,6 +193,9 @@ void ky_find_held_resources(struct ky_findings *findings)
 
 		longest_ns[what] = ky_later(longest_ns[what], length(&waits.list[i]));
 	}
+	for (uint32_t i = 0; stuck.keeper.task != KY_NONE && i < waits.count; i++)
+		if (longest_ns[KY_SYNC_MUTEX] && is_behind(&waits.list[i], &stuck.keeper))
+			stuck.has_victims = true;
 	ky_find_stuck_locks(findings, &stuck, longest_ns, waits.ns + stuck.ns);
 	for (uint32_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++) {
 		struct held_waits held = {.pool_threads = waits.pool_threads};
@@ -169,7 +206,7 @@ void ky_find_held_resources(struct ky_findings *findings)
 			findings->failed = true;
 		for (uint32_t i = 0; held.holder_ns && i < waits.count; i++)
 			if (waits.list[i].what == what)
-				add(&held, facts, &waits.list[i]);
+				add(&held, facts, &waits, &waits.list[i]);
 		if (held.count)
 			report(findings, &held, &words[what], waits.ns + stuck.ns);
 		ky_free(held.holder_ns);

@@ -22,6 +22,12 @@ static const struct ky_stuck_lock *find_first(const struct ky_stuck_locks *stuck
 	for (uint32_t i = 0; i < stuck->count; i++)
 		if (stuck->list[i].is_granted && stuck->list[i].what == KY_SYNC_MUTEX)
 			return &stuck->list[i];
+	if (stuck->has_victims)
+		return &stuck->keeper;
+	for (uint32_t i = 0; stuck->keeper.task != KY_NONE && i < stuck->count; i++)
+		if (stuck->list[i].what == KY_SYNC_MUTEX &&
+		    stuck->list[i].to_ns > stuck->keeper.from_ns)
+			return &stuck->keeper;
 	for (uint32_t i = 0; i < stuck->count; i++) {
 		const struct ky_stuck_lock *one = &stuck->list[i];
 
@@ -121,11 +127,16 @@ static void say(struct ky_finding *found, const struct ky_stuck_lock *first,
 			"one: each seems to hold what another needs. It waited ");
 	ky_say_ns(out, first->to_ns - first->from_ns);
 	ky_text(out, ".");
-	ky_say_many(&found->impact, stuck->count, "task was stuck at a lock",
-		    "tasks were stuck at locks");
-	ky_text(&found->impact, ", for up to ");
-	ky_say_ns(&found->impact, found->worst_ns);
-	ky_text(&found->impact, "; no release ended these waits.");
+	if (stuck->count) {
+		ky_say_many(&found->impact, stuck->count, "task was stuck at a lock",
+			    "tasks were stuck at locks");
+		ky_text(&found->impact, ", for up to ");
+		ky_say_ns(&found->impact, found->worst_ns);
+		ky_text(&found->impact, "; no release ended these waits.");
+	} else {
+		ky_text(&found->impact, "Others waited for the lock until that future was "
+					"dropped.");
+	}
 	ky_text(&found->action,
 		first->is_granted ?
 			"Do not keep a future that may wait for a lock while awaiting another: "
@@ -149,6 +160,8 @@ void ky_find_stuck_locks(struct ky_findings *findings, const struct ky_stuck_loc
 				first->is_granted ? KY_FINDING_FUTURELOCK : KY_FINDING_MUTUAL_WAIT);
 	if (!found)
 		return;
+	if (stuck->has_victims)
+		worst_ns = length_of(first);
 	for (uint32_t i = 0; i < stuck->count; i++)
 		if (stuck->list[i].to_ns - stuck->list[i].from_ns > worst_ns)
 			worst_ns = stuck->list[i].to_ns - stuck->list[i].from_ns;

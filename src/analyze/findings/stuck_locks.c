@@ -3,6 +3,7 @@
 
 #include <analyze/findings/finding.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <base/text.h>
 #include <errno.h>
 #include <read/sort.h>
@@ -12,7 +13,7 @@
 struct stuck_wakes {
 	struct stuck_wake {
 		uint64_t time_ns;
-		uint32_t task;
+		uint32_t task, stack;
 		bool is_own; /* issued by the task itself */
 		bool is_release;
 	} * list;
@@ -103,13 +104,96 @@ static bool collect_wakes(struct stuck_wakes *wakes, const struct ky_facts *fact
 				    sizeof(*wakes->list)))
 				return false;
 			wakes->list[wakes->count++] = (struct stuck_wake){
-				wake.time_ns, wake.woken, wake.waker == wake.woken,
+				wake.time_ns, wake.woken, wake.stack, wake.waker == wake.woken,
 				wake.stack != KY_NONE &&
 					ky_sync_what_of(&facts->profile->code, wake.stack) !=
 						KY_SYNC_NONE};
 		}
 	ky_sort(wakes->list, wakes->count, sizeof(*wakes->list), is_wake_before, NULL);
 	return true;
+}
+
+#define ASKED 128u
+
+/* asked: by stack, what was found. */
+static bool is_of_lock(const struct ky_facts *facts, const struct ky_wake *wake, uint8_t *asked)
+{
+	if (wake->stack == KY_NONE)
+		return false;
+	if (!asked[wake->stack])
+		asked[wake->stack] = ASKED | ky_sync_what_of(&facts->profile->code, wake->stack);
+	return asked[wake->stack] == (ASKED | KY_SYNC_MUTEX) ||
+	       asked[wake->stack] == (ASKED | KY_SYNC_RWLOCK);
+}
+
+/* All wakes of the tasks that woke themselves by the release of a lock. */
+static bool collect_own(struct stuck_wakes *wakes, const struct ky_facts *facts, uint8_t *asked)
+{
+	const struct ky_trace *trace = facts->trace;
+	struct ky_wake wake;
+
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t worker = 0; worker < trace->worker_count; worker++)
+			for (uint64_t row = 0; row < trace->workers[worker].wakes.row_count;
+			     row++) {
+				ky_trace_wake(trace, worker, row, &wake);
+				if (!pass) {
+					wakes->of_task[wake.woken] |= wake.waker == wake.woken &&
+								      is_of_lock(facts, &wake,
+										 asked);
+					continue;
+				}
+				if (!wakes->of_task[wake.woken])
+					continue;
+				if (ky_grow(&wakes->list, &wakes->capacity, wakes->count + 1,
+					    sizeof(*wakes->list)))
+					return false;
+				wakes->list[wakes->count++] = (struct stuck_wake){
+					.time_ns = wake.time_ns,
+					.task = wake.woken,
+					.stack = wake.stack,
+					.is_own = wake.waker == wake.woken,
+					.is_release = is_of_lock(facts, &wake, asked)};
+			}
+	ky_sort(wakes->list, wakes->count, sizeof(*wakes->list), is_wake_before, NULL);
+	return true;
+}
+
+/* The longest time in which a task did not go on after such a wake. Its await point need not be
+ * known: a set of futures has wakers of its own. */
+static bool find_keeper(struct ky_stuck_locks *out, const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+	struct stuck_wakes wakes = {
+		.of_task = ky_alloc((trace->task_count + (size_t)1) * sizeof(*wakes.of_task))};
+	uint64_t end_ns = facts->report->shutdown_ns ? facts->report->shutdown_ns :
+						       facts->report->to_ns;
+	uint8_t *asked = ky_alloc(trace->samples.stack_count + (size_t)1);
+	bool is_made = wakes.of_task && asked && collect_own(&wakes, facts, asked);
+
+	for (uint32_t i = 0; is_made && i < wakes.count; i++) {
+		const struct stuck_wake *one = &wakes.list[i], *next = one + 1;
+		const struct ky_task *task = &trace->tasks[one->task];
+		uint64_t to_ns = task->flags & KY_TASK_ENDED ? ky_earlier(task->end_ns, end_ns) :
+							       end_ns;
+
+		if (i + 1 < wakes.count && next->task == one->task)
+			to_ns = ky_earlier(next->time_ns, to_ns);
+		if (!one->is_own || !one->is_release ||
+		    to_ns < one->time_ns + KY_FIND_STUCK_NS_MIN ||
+		    to_ns - one->time_ns <= out->keeper.to_ns - out->keeper.from_ns)
+			continue;
+		out->keeper = (struct ky_stuck_lock){.from_ns = one->time_ns,
+						     .to_ns = to_ns,
+						     .task = one->task,
+						     .stack = one->stack,
+						     .what = KY_SYNC_MUTEX,
+						     .is_granted = true};
+	}
+	ky_free(asked);
+	ky_free(wakes.of_task);
+	ky_free(wakes.list);
+	return is_made;
 }
 
 /* The poll after which the task waits: its start, and when the task had become ready for it. */
@@ -199,7 +283,7 @@ int ky_stuck_locks_make(struct ky_stuck_locks *out, const struct ky_facts *facts
 	struct stuck_wakes wakes = {0};
 	bool is_made = true;
 
-	*out = (struct ky_stuck_locks){0};
+	*out = (struct ky_stuck_locks){.keeper = {.task = KY_NONE}};
 	if (!facts->profile)
 		return 0;
 	wakes.of_task = ky_alloc((facts->trace->task_count + (size_t)1) * sizeof(*wakes.of_task));
@@ -208,9 +292,10 @@ int ky_stuck_locks_make(struct ky_stuck_locks *out, const struct ky_facts *facts
 	if (is_made) {
 		ky_sort(out->list, out->count, sizeof(*out->list), is_earlier, NULL);
 		judge(out, &wakes, facts);
-	} else {
-		ky_stuck_locks_release(out);
+		is_made = find_keeper(out, facts);
 	}
+	if (!is_made)
+		ky_stuck_locks_release(out);
 	ky_free(wakes.of_task);
 	ky_free(wakes.list);
 	return is_made ? 0 : -ENOMEM;

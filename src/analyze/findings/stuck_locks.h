@@ -20,6 +20,10 @@ struct ky_stuck_locks {
 	struct ky_stuck_lock *list; /* earliest begin first; each task once, its longest wait */
 	uint32_t count, capacity;
 	uint64_t ns;
+	/* A task that a release of its own woke, so for a future of its own, and that did not go
+	 * on: the longest. Its task index KY_NONE: there is none. */
+	struct ky_stuck_lock keeper;
+	bool has_victims; /* waits that did end lie in that time: set by who knows them */
 };
 
 /* Returns 0, -ENOMEM. */

@@ -10,6 +10,7 @@
 #include <read/sort.h>
 
 #define NOT_ASKED 255u
+#define BLAME_STEPS_MAX 64u /* tasks in a queue of one lock */
 
 /* Functions that release, the more special first; all of them end in the same semaphore. */
 uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
@@ -197,6 +198,48 @@ static void keep_long(struct ky_sync_waits *waits, const struct ky_pool_runs *ru
 	waits->count = kept;
 }
 
+/* The last wait of a task that ended by then; KY_NONE. */
+static uint32_t wait_before(const struct ky_sync_waits *waits, uint32_t task, uint64_t ns)
+{
+	uint32_t low = 0, high = waits->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct ky_sync_wait *one = &waits->list[middle];
+
+		if (one->task < task || (one->task == task && one->to_ns <= ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && waits->list[low - 1].task == task ? low - 1 : KY_NONE;
+}
+
+/* Who released it may have had it for no time, and got it from one that had it for long. */
+static void find_blamed(struct ky_sync_waits *waits)
+{
+	for (uint32_t i = 0; i < waits->count; i++) {
+		const struct ky_sync_wait *victim = &waits->list[i];
+		uint32_t at = i, before = 0;
+
+		for (uint32_t steps = 0; steps < BLAME_STEPS_MAX; steps++, at = before) {
+			const struct ky_sync_wait *one = &waits->list[at];
+			uint64_t held_from_ns;
+
+			before = one->waker == KY_NONE ? KY_NONE :
+							 wait_before(waits, one->waker, one->to_ns);
+			if (before == KY_NONE || before == at ||
+			    waits->list[before].what != one->what)
+				break;
+			held_from_ns = waits->list[before].to_ns;
+			if (held_from_ns <= victim->from_ns || held_from_ns >= one->to_ns ||
+			    (one->to_ns - held_from_ns) * 2 >= victim->to_ns - victim->from_ns)
+				break;
+		}
+		waits->list[i].blamed = at;
+	}
+}
+
 static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t *whats,
 		uint32_t *firsts)
 {
@@ -220,6 +263,7 @@ static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t
 	if (ky_pool_runs_make(&runs, trace, facts->report->shutdown_ns))
 		return -ENOMEM;
 	keep_long(out, &runs);
+	find_blamed(out);
 	out->pool_threads = runs.most;
 	ky_pool_runs_release(&runs);
 	return 0;

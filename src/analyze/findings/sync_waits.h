@@ -29,7 +29,10 @@ struct ky_sync_wait {
 	uint32_t task, waker; /* task indexes; waker KY_NONE: a thread */
 	uint32_t stack;       /* of the wake */
 	uint32_t tid;         /* of the run's thread; 0 */
-	uint8_t what;         /* enum ky_sync_what */
+	/* The wait whose end says who is to blame: of a lock that went from one to the next in a
+	 * queue the one before which it was held for long. Index in the list. */
+	uint32_t blamed;
+	uint8_t what; /* enum ky_sync_what */
 };
 
 struct ky_sync_waits {
