@@ -163,7 +163,7 @@ static void fit(char *out, size_t *used, struct part part, size_t columns, uint3
 	/* A closure is told from others by what it is of. */
 	for (last = count ? count - 1 : 0; last > 1 && segments[last].text[0] == '{';)
 		last--;
-	for (size_t i = 2; first && i < count; i++) {
+	for (size_t i = 2; first && i <= last; i++) {
 		tail = (size_t)(part.text + part.bytes - segments[i].text);
 		if (first + tail > columns && i < last)
 			continue;

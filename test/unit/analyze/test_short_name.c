@@ -54,6 +54,10 @@ static void short_name__brackets_give_way_before_what_follows_them(void **state)
 	expect("axum::serve::handle_connection<tokio::net::tcp::listener::TcpListener, "
 	       "axum::routing::Router>::{{closure}}::{{closure}}",
 	       60, "axum::...::handle_connection<...>::{{closure}}::{{closure}}");
+	/* The function is the last segment: the closure inside it does not stand for it. */
+	expect("app::connection<app::main::{{closure}},app::orders::handle::{{closure}}>"
+	       "::{{closure}}",
+	       40, "app::connection<app...re}}>::{{closure}}");
 }
 
 static void short_name__each_of_several_types_is_shortened_alone(void **state)
