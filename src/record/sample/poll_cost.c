@@ -32,6 +32,7 @@ struct reading {
 	uint64_t cpu_ns, delay_ns;
 	uint64_t minor, major, voluntary, involuntary;
 	bool has_delay;
+	bool is_whole; /* the thread was not switched out while it was taken */
 };
 
 static __thread struct {
@@ -73,30 +74,25 @@ static uint64_t ticks_now(void)
 	return kymo_arch_ticks(&high);
 }
 
-/* The CPU clock first: it brings what schedstat shows up to date. A thread that is taken off its
- * CPU before the stamp, as happens at the end of a system call, has that delay not in its reading:
- * it reads again. */
-static void take_times(struct reading *out)
-{
-	uint64_t before;
-	uint32_t tries = 0;
-
-	do {
-		before = ticks_now();
-		out->cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
-		out->has_delay = ky_sched_file_read(&own.file, out->cpu_ns, &out->delay_ns);
-		out->ticks = ticks_now();
-	} while (out->ticks - before > ticks_of(OWN_NS_MAX) && ++tries < TRIES_MAX);
-}
-
+/* The CPU clock before schedstat: it brings that up to date. A thread that is taken off its CPU
+ * before the stamp, as happens at the end of a system call, has that delay or that switch not in
+ * its reading: it reads again. */
 static bool take(struct reading *out)
 {
 	struct rusage usage;
+	uint64_t before;
+	uint32_t tries = 0;
 
 	memset(out, 0, sizeof(*out));
-	if (getrusage(RUSAGE_THREAD, &usage) != 0)
-		return false;
-	take_times(out);
+	do {
+		before = ticks_now();
+		if (getrusage(RUSAGE_THREAD, &usage) != 0)
+			return false;
+		out->cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+		out->has_delay = ky_sched_file_read(&own.file, out->cpu_ns, &out->delay_ns);
+		out->ticks = ticks_now();
+		out->is_whole = out->ticks - before <= ticks_of(OWN_NS_MAX);
+	} while (!out->is_whole && ++tries < TRIES_MAX);
 	out->minor = (uint64_t)usage.ru_minflt;
 	out->major = (uint64_t)usage.ru_majflt;
 	out->voluntary = (uint64_t)usage.ru_nvcsw;
@@ -104,13 +100,23 @@ static bool take(struct reading *out)
 	return true;
 }
 
-/* From here on, or from `since` on, which was just now unless the thread was switched out. */
+static void drop_mark(void)
+{
+	own.mark = NULL;
+	kymo_poll_cost_self.mark = &no_mark;
+}
+
+/* From here on, or from `since` on, which was just now unless the thread was switched out. Another
+ * thread may have refused marks meanwhile: what then stands for them points to nothing, and the
+ * kernel would end the program for it. */
 static void set_mark(uint64_t since)
 {
+	uint64_t mark = __atomic_load_n(&kymo_poll_cost_marked, __ATOMIC_RELAXED);
+
+	if (mark == KY_RSEQ_NO_MARK)
+		drop_mark();
 	if (own.mark)
-		__atomic_store_n(own.mark,
-				 __atomic_load_n(&kymo_poll_cost_marked, __ATOMIC_RELAXED),
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(own.mark, mark, __ATOMIC_RELAXED);
 	own.marked_ticks = ticks_now();
 	if (own.marked_ticks - since < ticks_of(OWN_NS_MAX))
 		own.marked_ticks = since;
@@ -233,11 +239,11 @@ static bool was_on_cpu(uint64_t begin, const struct reading *now)
 		      __atomic_load_n(own.mark, __ATOMIC_RELAXED) ==
 			      __atomic_load_n(&kymo_poll_cost_marked, __ATOMIC_RELAXED);
 
-	if (stands && own.base.ticks >= own.marked_ticks && has_switched(now)) {
+	if (stands && own.base.is_whole && own.base.ticks >= own.marked_ticks &&
+	    has_switched(now)) {
 		ky_rseq_refuse("rseq does not show switches here");
 		__atomic_store_n(&kymo_poll_cost_marked, KY_RSEQ_NO_MARK, __ATOMIC_RELAXED);
-		own.mark = NULL;
-		kymo_poll_cost_self.mark = &no_mark;
+		drop_mark();
 		(void)kymo_metadata_set("poll_cost.mark", ky_rseq_refusal());
 		return false;
 	}

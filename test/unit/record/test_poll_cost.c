@@ -149,6 +149,27 @@ static void mark__is_cleared_by_a_switch(void **state)
 	ky_rseq_refuse(NULL);
 }
 
+/* Another thread finds that marks do not hold, while ours stands: the kernel ends a program whose
+ * area points to what is no section. */
+static void mark__is_not_set_once_another_thread_refused_it(void **state)
+{
+	const uint64_t *mark;
+
+	(void)state;
+	need_mark();
+	poll(NULL);
+	mark = ky_rseq_mark();
+	assert_non_null(mark);
+	ky_rseq_refuse("tested");
+	__atomic_store_n(&kymo_poll_cost_marked, KY_RSEQ_NO_MARK, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < 3; i++) {
+		poll(block);
+		assert_true(*(const volatile uint64_t *)mark != KY_RSEQ_NO_MARK);
+	}
+	assert_non_null(record(KYMO_RECORD_POLL_COST, 2));
+	ky_rseq_refuse(NULL);
+}
+
 static void cost__is_not_read_once_the_process_is_confined(void **state)
 {
 	(void)state;
@@ -302,6 +323,7 @@ int main(void)
 		CASE(cost__has_wakes_and_nested_polls),
 		CASE(cost__of_a_poll_on_cpu_is_its_duration),
 		CASE(mark__is_cleared_by_a_switch),
+		CASE(mark__is_not_set_once_another_thread_refused_it),
 		CASE(files__end_with_their_threads_and_in_a_child),
 		CASE(files__end_with_the_recording_and_begin_with_the_next),
 		cmocka_unit_test(files__are_none_where_descriptors_are_few),
