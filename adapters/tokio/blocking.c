@@ -96,6 +96,8 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 #define CALL_IN_VECTOR CALL_IO
 #define CALL_IN_MESSAGE CALL_IO
 #define CALL_OUT CALL_IO
+#define CALL_OUT_FLAGS CALL_IO
+#define CALL_OUT_MESSAGE CALL_IO
 #define CALL_STATUS .flags = KY_TOKIO_CALL_BY_MODE, .descriptor = a, .result = result
 #define CALL_ACCEPT CALL_STATUS
 #define CALL_CONNECT CALL_STATUS, .peer = c >= sizeof(struct sockaddr_in) ? b : NULL
@@ -104,6 +106,26 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 #define CALL_OPENS .descriptor = result, .result = result
 #define CALL_OPENDIR .descriptor = -1, .result = result ? 0 : -1
 #define CALL_POLL .descriptor = b == 1 && result >= 0 ? a->fd : -1, .result = result
+
+/* ... and whether they are timed. */
+#define BEGIN_PLAIN ky_tokio_call_begin()
+#define BEGIN_CHECKED BEGIN_PLAIN
+#define BEGIN_THREAD BEGIN_PLAIN
+#define BEGIN_FUTEX BEGIN_PLAIN
+#define BEGIN_FILE BEGIN_PLAIN
+#define BEGIN_FILE_IO BEGIN_PLAIN
+#define BEGIN_POLL BEGIN_PLAIN
+#define BEGIN_OPENDIR BEGIN_PLAIN
+#define BEGIN_OPENS BEGIN_PLAIN
+#define BEGIN_IN ky_tokio_call_begin_on(a, false)
+#define BEGIN_IN_FLAGS ky_tokio_call_begin_on(a, d &MSG_DONTWAIT)
+#define BEGIN_IN_VECTOR BEGIN_IN
+#define BEGIN_IN_MESSAGE ky_tokio_call_begin_on(a, c &MSG_DONTWAIT)
+#define BEGIN_OUT BEGIN_IN
+#define BEGIN_OUT_FLAGS BEGIN_IN_FLAGS
+#define BEGIN_OUT_MESSAGE BEGIN_IN_MESSAGE
+#define BEGIN_ACCEPT BEGIN_IN
+#define BEGIN_CONNECT BEGIN_IN
 
 /* ... and which of them count when they fail. */
 #define ENDED_PLAIN(number) (void)begin
@@ -120,9 +142,15 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 #define ENDED_IN_VECTOR ENDED_IO
 #define ENDED_IN_MESSAGE ENDED_IO
 #define ENDED_OUT ENDED_IO
-#define ENDED_ACCEPT ENDED_IO
+#define ENDED_OUT_FLAGS ENDED_IO
+#define ENDED_OUT_MESSAGE ENDED_IO
+#define ENDED_ACCEPT(number)                                                                       \
+	ky_tokio_nonblocking_forget(result);                                                       \
+	ENDED_IO(number)
 #define ENDED_CONNECT ENDED_IO
-#define ENDED_OPENS(number) ky_tokio_call_ended(begin, number, -1, result)
+#define ENDED_OPENS(number)                                                                        \
+	ky_tokio_nonblocking_forget(result);                                                       \
+	ky_tokio_call_ended(begin, number, -1, result)
 
 /* ... and what they mean for requests on connections (conns.h), of a descriptor that is one. */
 #define CONN_PLAIN (void)result
@@ -143,6 +171,8 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 	if (!(c & (MSG_PEEK | MSG_ERRQUEUE)))                                                      \
 	ky_tokio_conn_in(a, result, result < 0 ? 0 : room_of(b->msg_iov, b->msg_iovlen))
 #define CONN_OUT ky_tokio_conn_out(a, result)
+#define CONN_OUT_FLAGS CONN_OUT
+#define CONN_OUT_MESSAGE CONN_OUT
 #define CONN_ACCEPT                                                                                \
 	if (result >= 0)                                                                           \
 	ky_tokio_conn_accepted(result, c ? b : NULL)
@@ -165,11 +195,13 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 #define ASKS_IN_VECTOR ky_tokio_conn_is_any()
 #define ASKS_IN_MESSAGE ky_tokio_conn_is_any()
 #define ASKS_OUT ky_tokio_conn_is_any()
+#define ASKS_OUT_FLAGS ky_tokio_conn_is_any()
+#define ASKS_OUT_MESSAGE ky_tokio_conn_is_any()
 #define ASKS_ACCEPT kymo_gate_is_open(KYMO_GATE_CONN)
 #define ASKS_CONNECT kymo_gate_is_open(KYMO_GATE_CONN)
 
 #define CALL_IT(name, call_number, facts, type, arguments, conn)                                   \
-	uint64_t begin = ky_tokio_call_begin();                                                    \
+	uint64_t begin = BEGIN_##facts;                                                            \
 	type result = name arguments;                                                              \
                                                                                                    \
 	ENDED_##facts(call_number);                                                                \

@@ -3,7 +3,8 @@
  * that took long is reported with the stack of the thread that made it. errno and results are the
  * originals'.
  *
- * Cost:  outside polls a test; inside two readings of the counter.
+ * Cost:  outside polls a test; inside two readings of the counter, of a descriptor on which no call
+ *        waits (nonblocking.h) a few loads.
  */
 #ifndef KY_TOKIO_BLOCKING_H
 #define KY_TOKIO_BLOCKING_H
@@ -15,6 +16,7 @@
 #include <time.h>
 
 #include "hooks.h"
+#include "nonblocking.h"
 
 /* Ticks from which on a call is long, as the recorder said last; 0: ask. */
 extern _Atomic uint64_t ky_tokio_call_ticks_min;
@@ -55,18 +57,30 @@ static inline uint64_t ky_tokio_ticks(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* 0: not wanted. */
+/* Not wanted; it counts when it fails, but how long it takes does not matter. */
+#define KY_TOKIO_CALL_UNSEEN UINT64_C(0)
+#define KY_TOKIO_CALL_UNTIMED UINT64_C(1)
+
+/* What the others here are called with. */
 static inline uint64_t ky_tokio_call_begin(void)
 {
 	if (KYMO_LIKELY(!ky_tokio_self.depth) || !kymo_gate_is_open(KYMO_GATE_OFF_CPU))
-		return 0;
+		return KY_TOKIO_CALL_UNSEEN;
 	return ky_tokio_ticks();
+}
+
+/* The same of a call that waits only where the descriptor does. is_quick: nor then. */
+static inline uint64_t ky_tokio_call_begin_on(int fd, bool is_quick)
+{
+	if (KYMO_LIKELY(!ky_tokio_self.depth) || !kymo_gate_is_open(KYMO_GATE_OFF_CPU))
+		return KY_TOKIO_CALL_UNSEEN;
+	return is_quick || ky_tokio_is_nonblocking(fd) ? KY_TOKIO_CALL_UNTIMED : ky_tokio_ticks();
 }
 
 /* The call that began then has just ended, and was long: ky_tokio_call_over(). */
 static inline bool ky_tokio_call_is_long(uint64_t begin)
 {
-	return KYMO_UNLIKELY(begin) &&
+	return KYMO_UNLIKELY(begin > KY_TOKIO_CALL_UNTIMED) &&
 	       KYMO_UNLIKELY(ky_tokio_ticks() - begin >=
 			     atomic_load_explicit(&ky_tokio_call_ticks_min, memory_order_relaxed));
 }

@@ -45,12 +45,12 @@
 	     (a, b, c, d, e, f))                                                                   \
 	CALL(recvmsg, SYS_recvmsg, IN_MESSAGE, ssize_t,                                            \
 	     (int a, struct msghdr *b, int c), (a, b, c))                                          \
-	CALL(send, SYS_sendto, OUT, ssize_t, (int a, const void *b, size_t c, int d),              \
+	CALL(send, SYS_sendto, OUT_FLAGS, ssize_t, (int a, const void *b, size_t c, int d),        \
 	     (a, b, c, d))                                                                         \
-	CALL(sendto, SYS_sendto, OUT, ssize_t,                                                     \
+	CALL(sendto, SYS_sendto, OUT_FLAGS, ssize_t,                                               \
 	     (int a, const void *b, size_t c, int d, const struct sockaddr *e, socklen_t f),       \
 	     (a, b, c, d, e, f))                                                                   \
-	CALL(sendmsg, SYS_sendmsg, OUT, ssize_t, (int a, const struct msghdr *b, int c),           \
+	CALL(sendmsg, SYS_sendmsg, OUT_MESSAGE, ssize_t, (int a, const struct msghdr *b, int c),   \
 	     (a, b, c))                                                                            \
 	CALL(sendfile, SYS_sendfile, OUT, ssize_t, (int a, int b, off_t *c, size_t d),             \
 	     (a, b, c, d))                                                                         \

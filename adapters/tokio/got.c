@@ -81,6 +81,11 @@ static uint32_t kind_of(const char *name)
 								       "sigaction",
 								       "signal",
 								       "close",
+								       "ioctl",
+								       "fcntl",
+								       "fcntl64",
+								       "dup2",
+								       "dup3",
 #define NAME(name, number, reason, type, parameters, arguments) #name,
 								       KY_TOKIO_CALLS(NAME)
 #undef NAME

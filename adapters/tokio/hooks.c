@@ -341,6 +341,7 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 			.until_sp = ky_tokio_arch_sp()};
 	}
 	begin = kymo_poll_begin(task, table->name, KYMO_QUEUE_UNKNOWN);
+	self->poll_ticks = begin;
 	kymo_poll_cost_begin(begin, self->depth);
 	self->poll_id = ky_tokio_next_id(table->copy);
 	before = hold(header);
@@ -369,10 +370,12 @@ static void poll_task(struct ky_tokio_table *table, void *header)
 	self->current = header;
 	self->is_woken = false;
 	self->depth++;
-	if (!kymo_gate_is_open(KYMO_GATE_POLL))
+	if (!kymo_gate_is_open(KYMO_GATE_POLL)) {
+		self->poll_ticks = 0;
 		table->poll(header);
-	else
+	} else {
 		poll_recorded(self, table, header);
+	}
 	self->depth--;
 	self->place.header = NULL;
 	self->current = NULL;

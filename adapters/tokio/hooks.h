@@ -43,6 +43,9 @@ struct ky_tokio_thread {
 	 * that the thread does could be in a poll of its root. */
 	uint64_t poll_id, run_id, root_id;
 	void *run; /* header of that run */
+	/* The counter when the innermost poll began, 0: it is not recorded; and when a call asked
+	 * last whether its descriptor waits (nonblocking.h). */
+	uint64_t poll_ticks, asked_ticks;
 };
 
 extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));

@@ -25,7 +25,11 @@
 	CALL(pthread_create)                                                                       \
 	CALL(sigaction)                                                                            \
 	CALL(signal)                                                                               \
-	CALL(close)
+	CALL(close)                                                                                \
+	CALL(ioctl)                                                                                \
+	CALL(fcntl)                                                                                \
+	CALL(dup2)                                                                                 \
+	CALL(dup3)
 
 #ifndef __ASSEMBLER__
 #define KY_TOKIO_PRAGMA(text) _Pragma(#text)

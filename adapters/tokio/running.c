@@ -10,6 +10,7 @@
 #include "blocking.h"
 #include "hooks.h"
 #include "live.h"
+#include "nonblocking.h"
 #include "parked_on.h"
 #include "runtimes.h"
 #include "search.h"
@@ -77,6 +78,7 @@ int ky_tokio_running_begin(const struct ky_tokio_answer *answer)
 	atomic_fetch_add_explicit(&ky_tokio_generation, 1, memory_order_relaxed);
 	ky_tokio_runtimes_start_over();
 	ky_tokio_parked_on_learn();
+	ky_tokio_nonblocking_start_over();
 	atomic_store_explicit(&ky_tokio_call_ticks_min, 0, memory_order_relaxed);
 	ky_tokio_search_name();
 	result = ky_tokio_live_apply();

@@ -106,6 +106,11 @@ enum ky_tokio_got_kind {
 	KY_TOKIO_GOT_SIGACTION,
 	KY_TOKIO_GOT_SIGNAL,
 	KY_TOKIO_GOT_CLOSE,
+	KY_TOKIO_GOT_IOCTL,
+	KY_TOKIO_GOT_FCNTL,
+	KY_TOKIO_GOT_FCNTL64,
+	KY_TOKIO_GOT_DUP2,
+	KY_TOKIO_GOT_DUP3,
 	KY_TOKIO_GOT_CALLS,
 #define KY_TOKIO_GOT_CALL(name, number, reason, type, parameters, arguments)                       \
 	KY_TOKIO_GOT_CALL_##name,

@@ -21,6 +21,7 @@
 #include "conns.h"
 #include "failing.h"
 #include "hooks.h"
+#include "nonblocking.h"
 #include "parked_on.h"
 #include "threads.h"
 
@@ -193,8 +194,13 @@ static int on_eventfd(unsigned int value, int flags)
 
 static int on_epoll_ctl(int poller, int operation, int fd, struct epoll_event *event)
 {
-	int result = epoll_ctl(poller, operation, fd, event);
+	int result;
 
+	if (operation == EPOLL_CTL_DEL)
+		ky_tokio_nonblocking_forget(fd);
+	result = epoll_ctl(poller, operation, fd, event);
+	if (operation == EPOLL_CTL_ADD && result == 0)
+		ky_tokio_nonblocking_note(fd);
 	/* The kernel has read the event: it is there. */
 	if (operation == EPOLL_CTL_ADD && result == 0 && ky_tokio_is_eventfd(fd))
 		ky_tokio_driver_note(poller, fd, event->data.u64);
@@ -208,7 +214,7 @@ static void notify(int fd)
 
 static ssize_t on_write(int fd, const void *bytes, size_t count)
 {
-	uint64_t begin = ky_tokio_call_begin();
+	uint64_t begin = ky_tokio_call_begin_on(fd, false);
 	ssize_t result;
 
 	if (KYMO_UNLIKELY(count == sizeof(uint64_t)) && ky_tokio_is_eventfd(fd))
@@ -231,6 +237,7 @@ static ssize_t on_write(int fd, const void *bytes, size_t count)
 static int on_close(int fd)
 {
 	ky_tokio_conn_close(fd);
+	ky_tokio_nonblocking_forget(fd);
 	return close(fd);
 }
 
@@ -355,6 +362,12 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return ky_tokio_create_address();
 	case KY_TOKIO_GOT_SYSCALL:
 		return (uintptr_t)ky_tokio_syscall;
+	case KY_TOKIO_GOT_IOCTL:
+	case KY_TOKIO_GOT_FCNTL:
+	case KY_TOKIO_GOT_FCNTL64:
+	case KY_TOKIO_GOT_DUP2:
+	case KY_TOKIO_GOT_DUP3:
+		return ky_tokio_nonblocking_address(kind);
 	default:
 		return ky_tokio_call_address(kind);
 	}

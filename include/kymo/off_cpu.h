@@ -3,7 +3,8 @@
  *
  * For adapters that interpose functions of the C library:
  *
- *   begin = counter;  the call;  spent = counter - begin
+ *   begin = counter;  the call;  spent = counter - begin. Not of a descriptor that is known to be
+ *       in O_NONBLOCK: kymo_off_cpu_is_nonblocking()
  *   spent < kymo_off_cpu_ticks_min(), kept from call to call: no more to do. A short call costs two
  *       readings of the counter
  *   else kymo_off_cpu_emit()
@@ -64,6 +65,12 @@ struct kymo_off_cpu {
  * recorded. Another recording may have another clock.
  */
 KYMO_API uint64_t kymo_off_cpu_ticks_min(void);
+
+/* Whether calls on it with KYMO_OFF_CPU_BY_MODE are not recorded: it is in O_NONBLOCK. False also
+ * where that cannot be asked. errno is kept.
+ * Cost     a system call.
+ */
+KYMO_API bool kymo_off_cpu_is_nonblocking(int32_t descriptor);
 
 /* True: it was recorded, or others that were stand for it. False: there is no room for stacks:
  * record it in another way.

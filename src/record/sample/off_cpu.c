@@ -170,16 +170,23 @@ static bool may_ask(int32_t descriptor)
 	return descriptor >= 0 && !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
 }
 
+bool kymo_off_cpu_is_nonblocking(int32_t descriptor)
+{
+	int before = errno, flags;
+
+	if (!may_ask(descriptor))
+		return false;
+	flags = fcntl(descriptor, F_GETFL);
+	errno = before;
+	return flags >= 0 && flags & O_NONBLOCK;
+}
+
 /* A call on a descriptor that never blocks was long because the kernel had to do, or because the
  * thread lost its CPU. */
 static bool is_patient(const struct kymo_off_cpu *wait)
 {
-	int flags;
-
-	if (!(wait->flags & KYMO_OFF_CPU_BY_MODE) || !may_ask(wait->descriptor))
-		return true;
-	flags = fcntl(wait->descriptor, F_GETFL);
-	return flags < 0 || !(flags & O_NONBLOCK);
+	return !(wait->flags & KYMO_OFF_CPU_BY_MODE) ||
+	       !kymo_off_cpu_is_nonblocking(wait->descriptor);
 }
 
 static void set_facts(struct ky_sample *sample, const struct kymo_off_cpu *wait)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "fake_recorder.h"
 
+#include <fcntl.h>
 #include <kymo/sampling.h>
 
 #include <kymo/conn.h>
@@ -239,6 +240,28 @@ void fake_off_cpu_set(uint64_t ticks_min, bool room)
 	off_cpu_ticks_min = ticks_min;
 	has_room = room;
 	memset(&last_off_cpu, 0, sizeof(last_off_cpu));
+}
+
+static uint32_t nonblocking_asked;
+static bool is_nonblocking_refused;
+
+bool kymo_off_cpu_is_nonblocking(int32_t descriptor)
+{
+	int flags = is_nonblocking_refused ? 0 : fcntl(descriptor, F_GETFL);
+
+	nonblocking_asked++;
+	return flags >= 0 && flags & O_NONBLOCK;
+}
+
+uint32_t fake_nonblocking_asked(void)
+{
+	return nonblocking_asked;
+}
+
+void fake_nonblocking_set(bool is_refused)
+{
+	nonblocking_asked = 0;
+	is_nonblocking_refused = is_refused;
 }
 
 void kymo_recorder_confine(void)

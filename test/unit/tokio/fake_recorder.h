@@ -66,6 +66,11 @@ uint32_t fake_signal_left(void);
  * long, and whether there is room for them; forgets the last one. */
 struct kymo_off_cpu fake_off_cpu(void);
 void fake_off_cpu_set(uint64_t ticks_min, bool room);
+/* How often it was asked whether a descriptor waits; set: forgets. is_refused: it cannot be asked.
+ */
+uint32_t fake_nonblocking_asked(void);
+void fake_nonblocking_set(bool is_refused);
+
 /* What the place table was told; points is what it answers at a poll's end. */
 struct fake_places {
 	uint32_t points;
