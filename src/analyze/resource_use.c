@@ -127,6 +127,8 @@ static void take_queue(struct ky_resource_use *use, const struct ky_trace_resour
 	if (!queue)
 		return;
 	gauge(&queue->pending, values[KY_LISTENER_PENDING]);
+	if (values[KY_LISTENER_PENDING] != KY_RESOURCE_NONE)
+		queue->pending_sum += values[KY_LISTENER_PENDING];
 	gauge(&queue->limit, values[KY_LISTENER_LIMIT]);
 	grow(&queue->dropped, values[KY_LISTENER_DROPS], row->time_ns);
 	/* The kernel lets one more in than the limit says. */

@@ -20,8 +20,8 @@ SOURCES = ROOT / "examples/faults/corpus"
 NOT_YET_FOUND = HERE / "not_yet_found.txt"
 SCHEMA = "kymo.findings/1"
 TIMEOUT_S = 120
-# Growth is told from the readings of memory, one a second.
-SECONDS_MIN = {"queue_growth": 5, "healthy_queue": 5}
+# Growth and accept queues are told from readings, one a second.
+SECONDS_MIN = {"queue_growth": 5, "healthy_queue": 5, "accept_inline": 6}
 OPTIONS = {"alloc_burst": ("--alloc=64K",), "huge_drop": ("--alloc=64K",)}
 
 

@@ -8,6 +8,7 @@
 #include <analyze/findings/findings.h>
 #include <analyze/findings/last_polls.h>
 
+void ky_find_accept_delays(struct ky_findings *findings);
 void ky_find_accept_queues(struct ky_findings *findings);
 void ky_find_handovers(struct ky_findings *findings);
 void ky_find_driver_gaps(struct ky_findings *findings);

@@ -2,7 +2,7 @@
 /* Polls that sleep on a lock that another thread holds: of whatever tasks, they have one cause. */
 #include <analyze/findings/find.h>
 
-#include <analyze/findings/poll_case.h>
+#include <analyze/findings/poll_rule.h>
 #include <analyze/findings/say.h>
 #include <base/alloc.h>
 #include <base/text.h>
@@ -34,6 +34,8 @@ static bool is_lock_wait(const struct ky_code_stacks *code, const struct ky_stac
 	while ((line = ky_code_walk_next(&walk)) && !ky_code_polls_task(line)) {
 		if (KY_LINE_HAS(line, others))
 			return false;
+		if (!is_own && ky_line_writes_logs(line))
+			return false; /* log_writing.c */
 		is_tokios |= !is_own && KY_LINE_HAS(line, tokios);
 		is_own |= ky_code_is_own(line);
 	}

@@ -11,7 +11,7 @@
 #define SYS_WRITEV_GENERIC 66u
 
 /* Libraries that write logs, and the standard streams of Rust. */
-static bool is_logger(const struct ky_code_line *line)
+bool ky_line_writes_logs(const struct ky_code_line *line)
 {
 	static const char *const parts[] = {
 		"std::io::stdio::", "_eprint",  "_print", "tracing_subscriber::",
@@ -32,11 +32,16 @@ static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
 						 &one->facts->trace->samples.rows[one->most] :
 						 NULL;
 
-	if (!row || !is_write(one->syscall))
+	if (!row)
 		return false;
 	*confidence = KY_CONFIDENCE_PROVEN;
+	/* The lock of the stream, which a thread has that is in the write. */
+	if (row->reason == KY_WAIT_FUTEX)
+		return ky_poll_case_called_ppm(one, ky_line_writes_logs) >= KY_FIND_HALF_PPM;
+	if (!is_write(one->syscall) && one->syscall != KY_NO_SYSCALL)
+		return false;
 	return row->fd == FD_STDOUT || row->fd == FD_STDERR ||
-	       ky_poll_case_share_ppm(one, is_logger) >= KY_FIND_HALF_PPM;
+	       ky_poll_case_share_ppm(one, ky_line_writes_logs) >= KY_FIND_HALF_PPM;
 }
 
 static void say(struct ky_buf *out, const struct ky_poll_case *one,
@@ -57,7 +62,7 @@ static bool fits_busy(const struct ky_poll_case *one, enum ky_confidence *confid
 {
 	*confidence = KY_CONFIDENCE_LIKELY;
 	return one->row_count >= KY_FIND_SAMPLES_MIN &&
-	       ky_poll_case_called_ppm(one, is_logger) >= KY_FIND_HALF_PPM;
+	       ky_poll_case_called_ppm(one, ky_line_writes_logs) >= KY_FIND_HALF_PPM;
 }
 
 static void say_busy(struct ky_buf *out, const struct ky_poll_case *one,

@@ -20,6 +20,7 @@ struct peer_poll {
 struct peers {
 	struct peer_poll *list;
 	uint32_t count, capacity;
+	uint32_t wait_count;
 	uint64_t wait_max_ns; /* of all of them, but for those that last */
 };
 
@@ -54,27 +55,31 @@ static bool collect(struct peers *peers, const struct ky_facts *facts, uint32_t 
 	for (uint32_t i = 1; i < peers->count; i++) {
 		const struct peer_poll *one = &peers->list[i], *last = one - 1;
 
-		if (one->task == last->task && one->start_ns > last->end_ns &&
-		    one->start_ns - last->end_ns > peers->wait_max_ns)
+		if (one->task != last->task || one->start_ns <= last->end_ns)
+			continue;
+		peers->wait_count++;
+		if (one->start_ns - last->end_ns > peers->wait_max_ns)
 			peers->wait_max_ns = one->start_ns - last->end_ns;
 	}
 	return true;
 }
 
-/* It lives, was polled often enough, and nothing outside is what it waits for. */
+/* It lives, was polled often enough, or left no waker at all where its peers left one, and nothing
+ * outside is what it waits for. */
 static bool is_candidate(const struct ky_facts *facts, const struct ky_last_polls *polls,
 			 uint32_t task)
 {
 	const struct ky_task *of = &facts->trace->tasks[task];
 
 	return of->name != KY_NONE && ky_trace_is_task(of) && ky_report_lives(facts->report, of) &&
-	       polls->counts[task] > KY_FIND_STUCK_WAITS &&
+	       (polls->counts[task] > KY_FIND_STUCK_WAITS ||
+		(polls->counts[task] && polls->points[task] == KY_IDLE_UNKNOWN)) &&
 	       polls->judged_ns > polls->end_ns[task] + KY_FIND_STUCK_NS_MIN &&
 	       (polls->points[task] == KY_IDLE_UNKNOWN || polls->points[task] == KY_IDLE_OWN) &&
 	       !ky_facts_is_lossy(facts, polls->end_ns[task], polls->judged_ns);
 }
 
-/* Half of its peers or more were polled when it should have been long since. */
+/* Half of its peers or more were polled when it should have been long since, or have ended. */
 static bool are_peers_served(const struct ky_facts *facts, const struct ky_last_polls *polls,
 			     uint32_t task, uint64_t due_ns)
 {
@@ -86,7 +91,7 @@ static bool are_peers_served(const struct ky_facts *facts, const struct ky_last_
 		if (i == task || of->name != facts->trace->tasks[task].name || !polls->counts[i])
 			continue;
 		peers++;
-		served += polls->end_ns[i] >= due_ns;
+		served += polls->end_ns[i] >= due_ns || !ky_report_lives(facts->report, of);
 	}
 	return peers >= 2 && served * 2 >= peers;
 }
@@ -139,7 +144,7 @@ static void judge(struct ky_findings *findings, const struct ky_last_polls *poll
 
 	if (!collect(&peers, facts, facts->trace->tasks[task].name, polls->judged_ns))
 		findings->failed = true;
-	else if (peers.wait_max_ns && peers.count < ROWS_MAX &&
+	else if (peers.wait_count > KY_FIND_STUCK_WAITS && peers.count < ROWS_MAX &&
 		 wait_ns / KY_FIND_STUCK_TIMES >= peers.wait_max_ns &&
 		 are_peers_served(facts, polls, task,
 				  polls->end_ns[task] + KY_FIND_STUCK_TIMES * peers.wait_max_ns))

@@ -27,4 +27,7 @@ extern const struct ky_poll_rule ky_rule_nested_block_on, ky_rule_log_writing,
 	ky_rule_huge_drop, ky_rule_allocation_burst, ky_rule_coop_budget, ky_rule_lifo_slot_blocked,
 	ky_rule_lifo_slot_busy, ky_rule_redundant_wakes, ky_rule_cpu_heavy_poll;
 
+/* Of a library that writes logs, or a standard stream of Rust. */
+bool ky_line_writes_logs(const struct ky_code_line *line);
+
 #endif

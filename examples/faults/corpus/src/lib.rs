@@ -8,10 +8,12 @@
 
 pub mod cores;
 mod harm;
+mod slow_pipe;
 mod traffic;
 
 pub use faults::{burn, now_ns, process_cpu_ns, thread_cpu_ns, Random};
 pub use harm::{has_samples, Expected, Victims};
+pub use slow_pipe::slow_pipe;
 pub use traffic::{plain, Job, PLACES};
 
 use std::sync::atomic::AtomicU64;

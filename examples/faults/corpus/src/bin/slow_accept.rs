@@ -50,6 +50,6 @@ fn main() {
     });
     runtime.shutdown_timeout(Duration::from_millis(200));
     let culprit = vec![NAMES[run.hit % NAMES.len()].into()];
-    let findings = &["accept_queue_overflow"];
+    let findings = &["accept_queue_overflow", "accept_delayed"];
     run.end(size.as_micros() as u64, Expected { findings, culprit, victims: Victims::Own });
 }

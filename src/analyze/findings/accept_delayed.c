@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The task that accepts connections waits for something else for long, as one that serves each of
+ * them itself, and connections were seen to wait in the kernel's queue. */
+#include <analyze/findings/find.h>
+
+#include <analyze/findings/say.h>
+#include <analyze/resource_use.h>
+#include <base/alloc.h>
+#include <base/text.h>
+
+#define ACCEPTORS_MAX 64u /* further ones are not judged */
+
+struct acceptor {
+	uint32_t task;
+	uint64_t elsewhere_ns, worst_ns, waits;
+	const struct ky_stack_row *longest;
+};
+
+static bool line_accepts(const struct ky_code_line *line)
+{
+	static const char *const parts[] = {"istener::accept", "istener::poll_accept"};
+
+	return KY_LINE_HAS(line, parts);
+}
+
+static bool accepts(const struct ky_code_stacks *code, uint32_t stack)
+{
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	ky_code_walk_begin(&walk, code, stack);
+	while ((line = ky_code_walk_next(&walk)))
+		if (line_accepts(line))
+			return true;
+	return false;
+}
+
+static bool is_point(const struct ky_stack_row *row, const struct ky_facts *facts)
+{
+	return row->kind == KY_STACK_PLACE && row->task != KY_NONE && row->stack != KY_NONE &&
+	       row->time_ns <= facts->report->to_ns;
+}
+
+/* By stack: 1 where it waits in accept(). */
+static uint8_t *find_stacks(const struct ky_facts *facts)
+{
+	const struct ky_samples *samples = &facts->trace->samples;
+	uint8_t *is_accept = ky_alloc(samples->stack_count + (size_t)1);
+
+	for (uint32_t i = 0; is_accept && i < samples->stack_count; i++)
+		is_accept[i] = accepts(&facts->profile->code, i);
+	return is_accept;
+}
+
+/* The tasks that wait in accept() at times. numbers: by task, 1 and up. */
+static uint32_t find_acceptors(struct acceptor *out, uint8_t *numbers, const struct ky_facts *facts,
+			       const uint8_t *is_accept)
+{
+	const struct ky_samples *samples = &facts->trace->samples;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < samples->row_count && count < ACCEPTORS_MAX; i++) {
+		const struct ky_stack_row *row = &samples->rows[i];
+
+		if (is_point(row, facts) && is_accept[row->stack] && !numbers[row->task]) {
+			out[count] = (struct acceptor){.task = row->task};
+			numbers[row->task] = (uint8_t)++count;
+		}
+	}
+	return count;
+}
+
+/* A wait with several points, as of a select!, is one at accept() where one of them is. */
+static bool has_accept_beside(const struct ky_samples *samples, uint32_t at,
+			      const uint8_t *is_accept)
+{
+	const struct ky_stack_row *of = &samples->rows[at];
+
+	for (uint32_t i = at; i-- > 0 && samples->rows[i].time_ns == of->time_ns;)
+		if (samples->rows[i].kind == KY_STACK_PLACE && samples->rows[i].task == of->task &&
+		    samples->rows[i].stack != KY_NONE && is_accept[samples->rows[i].stack])
+			return true;
+	for (uint32_t i = at + 1; i < samples->row_count && samples->rows[i].time_ns == of->time_ns;
+	     i++)
+		if (samples->rows[i].kind == KY_STACK_PLACE && samples->rows[i].task == of->task &&
+		    samples->rows[i].stack != KY_NONE && is_accept[samples->rows[i].stack])
+			return true;
+	return false;
+}
+
+static void add_waits(struct acceptor *acceptors, const uint8_t *numbers,
+		      const struct ky_facts *facts, const uint8_t *is_accept)
+{
+	const struct ky_samples *samples = &facts->trace->samples;
+
+	for (uint32_t i = 0; i < samples->row_count; i++) {
+		const struct ky_stack_row *row = &samples->rows[i];
+		struct acceptor *of;
+
+		if (!is_point(row, facts) || !numbers[row->task] || is_accept[row->stack] ||
+		    !ky_place_has_time(row) || has_accept_beside(samples, i, is_accept))
+			continue;
+		of = &acceptors[numbers[row->task] - 1];
+		of->elsewhere_ns += row->value;
+		of->waits++;
+		if (row->value > of->worst_ns) {
+			of->worst_ns = row->value;
+			of->longest = row;
+		}
+	}
+}
+
+/* The queue in which connections waited for the longest time in all. Readings are a second apart,
+ * and each stands for the time up to the next one. */
+static const struct ky_queue_use *longest_queue(const struct ky_resource_use *use,
+						uint64_t *waited_ns)
+{
+	const struct ky_queue_use *most = NULL;
+
+	for (uint32_t i = 0; i < use->queue_count; i++)
+		if (use->queues[i].pending_sum &&
+		    (!most || use->queues[i].pending_sum > most->pending_sum))
+			most = &use->queues[i];
+	if (most && use->reading_count > 1)
+		*waited_ns = most->pending_sum *
+			     ((use->to_ns - use->from_ns) / (use->reading_count - 1));
+	return most;
+}
+
+static void say(struct ky_finding *found, const struct acceptor *of,
+		const struct ky_queue_use *queue, const struct ky_facts *facts)
+{
+	struct ky_buf *out = &found->statement;
+	const struct ky_code_line *code = found->culprit.code;
+
+	ky_say_kind(out, facts->trace, found->culprit.task);
+	ky_text(out, " accepts connections, and waited for something else");
+	if (code) {
+		ky_text(out, " in ");
+		ky_say_function(out, code);
+		ky_say_line(out, code);
+	}
+	ky_text(out, ", ");
+	ky_say_many(out, of->waits, "time", "times");
+	ky_text(out, " for up to ");
+	ky_say_ns(out, of->worst_ns);
+	ky_text(out, ", ");
+	ky_say_ns(out, of->elsewhere_ns);
+	ky_text(out, " in all.");
+	out = &found->impact;
+	ky_text(out, "Meanwhile connections waited in the accept queue of ");
+	ky_text(out, ky_trace_name(facts->trace, queue->address));
+	ky_text(out, ": up to ");
+	ky_say_many(out, queue->pending.max, "connection", "connections");
+	ky_text(out, " at a reading; nothing of that shows in a task.");
+	ky_text(&found->action,
+		"Spawn a task for each connection and call accept() again at once; bound them by "
+		"a semaphore if need be. Several tasks may accept from one listener.");
+}
+
+static void report(struct ky_findings *findings, const struct acceptor *of,
+		   const struct ky_resource_use *use)
+{
+	const struct ky_facts *facts = &findings->facts;
+	uint64_t lasted_ns = facts->report->to_ns - facts->report->from_ns, waited_ns = 0;
+	const struct ky_queue_use *queue = longest_queue(use, &waited_ns);
+	struct ky_finding *found = queue ? ky_findings_add(findings, KY_FINDING_ACCEPT_DELAYED) :
+					   NULL;
+	uint32_t score;
+
+	if (!found)
+		return;
+	found->culprit.kind = "task";
+	found->culprit.task = facts->trace->tasks[of->task].name;
+	found->culprit.code = ky_code_own_line(&facts->profile->code, of->longest->stack);
+	found->culprit.resource = "accept queue";
+	found->confidence = KY_CONFIDENCE_LIKELY;
+	found->victims = queue->pending.max;
+	found->delay_ns = waited_ns;
+	/* What connections waited, of all that was waited for; no more than it was elsewhere. */
+	score = ky_share_ppm(waited_ns, waited_ns + facts->poll_ns + facts->ready_ns);
+	if (score > ky_share_ppm(of->elsewhere_ns, lasted_ns))
+		score = ky_share_ppm(of->elsewhere_ns, lasted_ns);
+	ky_finding_judge(found, score, of->worst_ns);
+	say(found, of, queue, facts);
+	ky_finding_evidence(found, &(struct ky_evidence){.kind = "wait",
+							 .from_ns = of->longest->time_ns,
+							 .to_ns = of->longest->end_ns,
+							 .task = facts->trace->tasks[of->task].id,
+							 .stack = of->longest->stack,
+							 .event = "AwaitPlaceEvent"});
+	ky_finding_evidence(found, &(struct ky_evidence){.kind = "readings",
+							 .from_ns = use->from_ns,
+							 .to_ns = use->to_ns,
+							 .task = UINT64_MAX,
+							 .stack = KY_NONE,
+							 .event = "TcpAcceptQueueEvent"});
+}
+
+static void judge(struct ky_findings *findings, const uint8_t *is_accept, uint8_t *numbers)
+{
+	const struct ky_facts *facts = &findings->facts;
+	struct acceptor acceptors[ACCEPTORS_MAX], *worst = NULL;
+	uint32_t count = find_acceptors(acceptors, numbers, facts, is_accept);
+	struct ky_resource_use *use = NULL;
+
+	add_waits(acceptors, numbers, facts, is_accept);
+	for (uint32_t i = 0; i < count; i++)
+		if (acceptors[i].longest &&
+		    (!worst || acceptors[i].elsewhere_ns > worst->elsewhere_ns))
+			worst = &acceptors[i];
+	if (worst &&
+	    ky_resource_use(facts->trace, facts->report->from_ns, facts->report->to_ns, &use))
+		findings->failed = true;
+	else if (worst && use)
+		report(findings, worst, use);
+	ky_free(use);
+}
+
+void ky_find_accept_delays(struct ky_findings *findings)
+{
+	const struct ky_facts *facts = &findings->facts;
+	uint8_t *is_accept = facts->profile ? find_stacks(facts) : NULL;
+	uint8_t *numbers = ky_alloc(facts->trace->task_count + (size_t)1);
+
+	if ((facts->profile && !is_accept) || !numbers)
+		findings->failed = true;
+	else if (is_accept)
+		judge(findings, is_accept, numbers);
+	ky_free(numbers);
+	ky_free(is_accept);
+}
