@@ -243,6 +243,24 @@ class QueueFindings(Cli):
         storms(trace, 10 * MS, wakes=200)
         self.assertNotIn("thundering_herd", [one["id"] for one in self.findings(trace)])
 
+    def test_a_driver_that_nobody_checked_since_the_first_poll(self):
+        trace = Runtimes(1)
+        end = crowd(trace, rounds=10)
+        trace.event("DriverTurnEvent", START + end + MS, (*WORKER, 0),
+                    ("duration_ns", "VARINT", 5000), ("ready_count", "VARINT", 3))
+        found = [one for one in self.findings(trace) if one["id"] == "driver_starved"]
+        self.assertEqual([one["severity"] for one in found], ["warning"])
+        self.assertIn("1 time: one ran up to 200 polls", found[0]["statement"])
+        self.assertIn("The next check found I/O 1 time.", found[0]["statement"])
+
+    def test_a_driver_that_nobody_checked_up_to_the_last_poll(self):
+        trace = Runtimes(1)
+        trace.event("DriverTurnEvent", START - MS, (*WORKER, 0), ("duration_ns", "VARINT", 5000),
+                    ("ready_count", "VARINT", 3))
+        crowd(trace, rounds=10)
+        found = [one for one in self.findings(trace) if one["id"] == "driver_starved"]
+        self.assertEqual([one["severity"] for one in found], ["warning"])
+        self.assertNotIn("The next check", found[0]["statement"])
 
     def test_delays_behind_thousands_of_polls_are_left_out_and_counted(self):
         trace = Runtimes(1)

@@ -20,7 +20,7 @@
 
 struct driver_look {
 	uint64_t start_ns, end_ns;
-	uint32_t worker, ready_count;
+	uint32_t worker, ready_count; /* worker KY_NONE: the last poll, which is no check */
 };
 
 struct driver_gaps {
@@ -128,6 +128,30 @@ static bool has_timer(const struct ky_facts *facts, const struct driver_look *lo
 	return false;
 }
 
+/* Before the first check and after the last one workers poll, too. */
+static bool add_ends(struct driver_gaps *gaps, const struct ky_trace *trace, uint32_t runtime)
+{
+	uint64_t first_ns = UINT64_MAX, last_ns = 0;
+	uint32_t first = 0;
+	struct ky_poll poll;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		const struct ky_column *polls = &trace->workers[worker].polls;
+
+		if (trace->workers[worker].runtime != runtime || !polls->row_count)
+			continue;
+		if (ky_column_time(polls, 0) < first_ns) {
+			first_ns = ky_column_time(polls, 0);
+			first = worker;
+		}
+		ky_trace_poll(trace, worker, polls->row_count - 1, &poll);
+		if (poll.start_ns > last_ns)
+			last_ns = poll.start_ns;
+	}
+	return !last_ns || (add_look(gaps, (struct driver_look){first_ns, first_ns, first, 0}) &&
+			    add_look(gaps, (struct driver_look){last_ns, last_ns, KY_NONE, 0}));
+}
+
 static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint32_t runtime)
 {
 	uint64_t last_ns = 0, seen = 0;
@@ -147,7 +171,7 @@ static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint
 		if (polls < 2 * KY_FIND_EVENT_INTERVAL)
 			continue;
 		gaps->io_count += look->ready_count != 0;
-		gaps->timer_count += has_timer(facts, look);
+		gaps->timer_count += look->worker != KY_NONE && has_timer(facts, look);
 		gaps->gap_count++;
 		gaps->ns += look->start_ns - from_ns;
 		if (polls > gaps->poll_count)
@@ -233,6 +257,7 @@ static void find_in(struct ky_findings *findings, uint32_t runtime)
 	for (uint32_t worker = 0; is_whole && worker < trace->worker_count; worker++)
 		if (trace->workers[worker].runtime == runtime)
 			is_whole = collect(&gaps, trace, worker);
+	is_whole = is_whole && add_ends(&gaps, trace, runtime);
 	if (!is_whole)
 		findings->failed = true;
 	else
