@@ -249,7 +249,7 @@ class QueueFindings(Cli):
         trace.event("DriverTurnEvent", START + end + MS, (*WORKER, 0),
                     ("duration_ns", "VARINT", 5000), ("ready_count", "VARINT", 3))
         found = [one for one in self.findings(trace) if one["id"] == "driver_starved"]
-        self.assertEqual([one["severity"] for one in found], ["warning"])
+        self.assertEqual([one["severity"] for one in found], ["critical"])
         self.assertIn("1 time: one ran up to 200 polls", found[0]["statement"])
         self.assertIn("The next check found I/O 1 time.", found[0]["statement"])
 
@@ -259,7 +259,7 @@ class QueueFindings(Cli):
                     ("ready_count", "VARINT", 3))
         crowd(trace, rounds=10)
         found = [one for one in self.findings(trace) if one["id"] == "driver_starved"]
-        self.assertEqual([one["severity"] for one in found], ["warning"])
+        self.assertEqual([one["severity"] for one in found], ["critical"])
         self.assertNotIn("The next check", found[0]["statement"])
 
     def test_delays_behind_thousands_of_polls_are_left_out_and_counted(self):
