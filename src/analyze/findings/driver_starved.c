@@ -132,6 +132,7 @@ static bool has_timer(const struct ky_facts *facts, const struct driver_look *lo
 static bool add_ends(struct driver_gaps *gaps, const struct ky_trace *trace, uint32_t runtime)
 {
 	uint64_t first_ns = UINT64_MAX, last_ns = 0;
+	bool is_checked = false; /* after that */
 	uint32_t first = 0;
 	struct ky_poll poll;
 
@@ -148,8 +149,11 @@ static bool add_ends(struct driver_gaps *gaps, const struct ky_trace *trace, uin
 		if (poll.start_ns > last_ns)
 			last_ns = poll.start_ns;
 	}
-	return !last_ns || (add_look(gaps, (struct driver_look){first_ns, first_ns, first, 0}) &&
-			    add_look(gaps, (struct driver_look){last_ns, last_ns, KY_NONE, 0}));
+	for (uint32_t i = 0; i < gaps->count; i++)
+		is_checked |= gaps->looks[i].end_ns >= last_ns;
+	return !last_ns ||
+	       (add_look(gaps, (struct driver_look){first_ns, first_ns, first, 0}) &&
+		(is_checked || add_look(gaps, (struct driver_look){last_ns, last_ns, KY_NONE, 0})));
 }
 
 static void measure(struct driver_gaps *gaps, const struct ky_facts *facts, uint32_t runtime)
