@@ -44,16 +44,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		state->child_inputs[0] = &arguments->query;
 		state->child_inputs[1] = &arguments->is_json;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (arguments->process != NULL)
-			ky_option_error("one process at a time; '%s' is a second one", text);
-		arguments->process = text;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		ky_option_error("which process? `kymo ps` lists them");
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return ky_ring_argument_parse(key, text, &arguments->process);
 	}
 }
 

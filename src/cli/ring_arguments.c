@@ -3,8 +3,25 @@
 
 #include <base/now.h>
 #include <cli/cli.h>
+#include <cli/shared_options.h>
 #include <stdio.h>
 #include <string.h>
+
+error_t ky_ring_argument_parse(int key, char *text, const char **process)
+{
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (*process)
+			ky_option_error("one process at a time; '%s' is a second one", text);
+		*process = text;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		ky_option_error("which process? `kymo ps` lists them");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
 
 int ky_ring_argument_open(struct ky_open_ring *out, struct ky_found_ring *found,
 			  const struct ky_ring_query *query, const char *pid_or_service,

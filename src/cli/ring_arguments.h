@@ -6,8 +6,13 @@
 #ifndef KY_CLI_RING_ARGUMENTS_H
 #define KY_CLI_RING_ARGUMENTS_H
 
+#include <argp.h>
 #include <report/dump_text.h>
 #include <ring/ring_finder.h>
+
+/* For argp: the one process that the command line names, in *process, else a refusal. Returns what
+ * argp's parser does; ARGP_ERR_UNKNOWN of any other key. */
+error_t ky_ring_argument_parse(int key, char *text, const char **process);
 
 /* Finds and opens. Returns KY_EXIT_OK, or KY_EXIT_TROUBLE after one sentence on stderr. */
 int ky_ring_argument_open(struct ky_open_ring *out, struct ky_found_ring *found,
