@@ -5,7 +5,7 @@
 #include <base/alloc.h>
 #include <errno.h>
 #include <export/export.h>
-#include <read/sort.h>
+#include <read/ascending.h>
 #include <string.h>
 
 /* Only a call's number says why; that of another reason is beside the point. */
@@ -13,12 +13,6 @@ static uint64_t reason_key(const struct ky_stack_row *row)
 {
 	return (uint64_t)row->reason << 32 |
 	       (row->reason == KY_WAIT_CALL ? row->syscall : KY_NO_SYSCALL);
-}
-
-static bool is_key_before(const void *a, const void *b, const void *ctx)
-{
-	(void)ctx;
-	return *(const uint64_t *)a < *(const uint64_t *)b;
 }
 
 int ky_export_find_reasons(struct ky_export *export)
@@ -33,7 +27,7 @@ int ky_export_find_reasons(struct ky_export *export)
 	for (i = 0; i < samples->row_count; i++)
 		if (ky_export_has(export, &samples->rows[i]))
 			keys[count++] = reason_key(&samples->rows[i]);
-	ky_sort(keys, count, sizeof(*keys), is_key_before, NULL);
+	ky_ascending_sort(keys, count);
 	for (i = 0; i < count; i++)
 		if (i == 0 || keys[i] != keys[kept - 1])
 			keys[kept++] = keys[i];
@@ -43,17 +37,9 @@ int ky_export_find_reasons(struct ky_export *export)
 
 static uint32_t find_reason(const struct ky_export *export, uint64_t key)
 {
-	uint32_t low = 0, high = export->reason_count;
+	uint32_t at = ky_ascending_below(export->reasons, export->reason_count, key);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (export->reasons[middle] < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < export->reason_count && export->reasons[low] == key ? low : KY_NONE;
+	return at < export->reason_count && export->reasons[at] == key ? at : KY_NONE;
 }
 
 uint32_t ky_export_parts(const struct ky_export *export, const struct ky_stack_row *row,

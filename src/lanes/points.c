@@ -4,6 +4,7 @@
 #include <base/alloc.h>
 #include <errno.h>
 #include <lanes/facts_json.h>
+#include <read/ascending.h>
 #include <read/custom.h>
 #include <read/labels.h>
 #include <read/queues.h>
@@ -124,26 +125,11 @@ void ky_points_release(struct ky_points *points)
 
 /* ---- pixels ---- */
 
-static uint32_t find(const struct ky_points *points, uint64_t time_ns)
-{
-	uint32_t low = 0, high = points->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (points->times_ns[middle] < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 void ky_points_pixels(struct ky_points_pixel *out, const struct ky_points *points,
 		      const struct ky_view *view)
 {
 	const double none = __builtin_nan("");
-	uint32_t at = find(points, ky_view_edge(view, 0));
+	uint32_t at = ky_ascending_below(points->times_ns, points->count, ky_view_edge(view, 0));
 
 	for (uint32_t i = 0; i < view->pixels; i++) {
 		uint64_t end_ns = ky_view_edge(view, i + 1);
