@@ -16,21 +16,15 @@ struct acceptor {
 	const struct ky_stack_row *longest;
 };
 
-static bool line_accepts(const struct ky_code_line *line)
-{
-	static const char *const parts[] = {"istener::accept", "istener::poll_accept"};
-
-	return KY_LINE_HAS(line, parts);
-}
-
-static bool accepts(const struct ky_code_stacks *code, uint32_t stack)
+bool ky_stack_accepts(const struct ky_code_stacks *code, uint32_t stack)
 {
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 
 	ky_code_walk_begin(&walk, code, stack);
 	while ((line = ky_code_walk_next(&walk)))
-		if (line_accepts(line))
+		if (ky_text_contains(line->name, "istener::accept") ||
+		    ky_text_contains(line->name, "istener::poll_accept"))
 			return true;
 	return false;
 }
@@ -48,7 +42,7 @@ static uint8_t *find_stacks(const struct ky_facts *facts)
 	uint8_t *is_accept = ky_alloc(samples->stack_count + (size_t)1);
 
 	for (uint32_t i = 0; is_accept && i < samples->stack_count; i++)
-		is_accept[i] = accepts(&facts->profile->code, i);
+		is_accept[i] = ky_stack_accepts(&facts->profile->code, i);
 	return is_accept;
 }
 

@@ -11,21 +11,15 @@
 static uint32_t acceptor(const struct ky_facts *facts, const struct ky_code_line **code)
 {
 	const struct ky_trace *trace = facts->trace;
-	const struct ky_code_line *line;
-	struct ky_code_walk walk;
-
 	for (uint32_t i = 0; facts->profile && i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
 
 		if (row->kind != KY_STACK_PLACE || row->stack == KY_NONE || row->task == KY_NONE)
 			continue;
-		ky_code_walk_begin(&walk, &facts->profile->code, row->stack);
-		while ((line = ky_code_walk_next(&walk)))
-			if (ky_text_contains(line->name, "istener::accept") ||
-			    ky_text_contains(line->name, "istener::poll_accept")) {
-				*code = ky_code_own_line(&facts->profile->code, row->stack);
-				return trace->tasks[row->task].name;
-			}
+		if (ky_stack_accepts(&facts->profile->code, row->stack)) {
+			*code = ky_code_own_line(&facts->profile->code, row->stack);
+			return trace->tasks[row->task].name;
+		}
 	}
 	return KY_NONE;
 }

@@ -3,18 +3,13 @@
 
 #include <base/text.h>
 
-static bool is_runtimes(const struct ky_code_line *line)
-{
-	return ky_text_contains(line->name, "tokio::runtime::");
-}
-
 /* The runtime holds its own locks for no time: who waits for one waits for a holder that has no
  * CPU, and is no blocking call of the program. */
 static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
 {
 	*confidence = one->is_guessed ? KY_CONFIDENCE_LIKELY : KY_CONFIDENCE_PROVEN;
 	return one->reason != KY_WAIT_FUTEX ||
-	       ky_poll_case_called_ppm(one, is_runtimes) < KY_FIND_HALF_PPM;
+	       ky_poll_case_called_ppm(one, ky_line_is_runtimes) < KY_FIND_HALF_PPM;
 }
 
 static void say(struct ky_buf *out, const struct ky_poll_case *one,

@@ -42,6 +42,13 @@ bool ky_facts_is_lossy(const struct ky_facts *facts, uint64_t from_ns, uint64_t 
 
 /* Types that a function is generic over say nothing of what it does: app::serve<std::io::Stdout>
  * does not write. The type in front, as of <app::Log as std::io::Write>::write, does. */
+bool ky_line_is_runtimes(const struct ky_code_line *line)
+{
+	static const char *const parts[] = {"tokio::runtime::"};
+
+	return KY_LINE_HAS(line, parts);
+}
+
 bool ky_line_has(const struct ky_code_line *line, const char *const *parts, size_t count)
 {
 	const char *at = line->name + (*line->name == '<');

@@ -67,6 +67,8 @@ bool ky_facts_is_lossy(const struct ky_facts *facts, uint64_t from_ns, uint64_t 
 
 /* Does the name of this function have one of these parts? */
 bool ky_line_has(const struct ky_code_line *line, const char *const *parts, size_t count);
+/* A function of Tokio's runtime: its own locks are held for no time. */
+bool ky_line_is_runtimes(const struct ky_code_line *line);
 #define KY_LINE_HAS(line, parts) ky_line_has(line, parts, sizeof(parts) / sizeof((parts)[0]))
 
 /* part / whole in parts per million, at most a million; 0 of 0 is 0. */

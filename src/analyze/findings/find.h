@@ -30,6 +30,9 @@ void ky_find_task_leaks(struct ky_findings *findings, const struct ky_last_polls
 void ky_find_throttling(struct ky_findings *findings);
 void ky_find_uninstrumented(struct ky_findings *findings);
 
+/* Does a task that has this stack at its await point wait in accept()? */
+bool ky_stack_accepts(const struct ky_code_stacks *code, uint32_t stack);
+
 struct ky_stuck_locks;
 /* longest_ns: of waits that a release ended, by enum ky_sync_what, of any lock at KY_SYNC_MUTEX.
  * waiting_ns: of all waits for what another task has. */

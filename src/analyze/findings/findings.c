@@ -98,6 +98,15 @@ struct ky_finding *ky_findings_add(struct ky_findings *findings, enum ky_finding
 	return one;
 }
 
+struct ky_finding *ky_findings_of_task(const struct ky_findings *findings, enum ky_finding_id id,
+				       uint32_t task)
+{
+	for (uint32_t i = 0; i < findings->count; i++)
+		if (findings->list[i].id == id && findings->list[i].culprit.task == task)
+			return &findings->list[i];
+	return NULL;
+}
+
 static void release(struct ky_finding *one)
 {
 	ky_buf_release(&one->statement);

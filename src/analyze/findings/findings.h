@@ -38,6 +38,9 @@ void ky_findings_report_json(struct ky_buf *out, const struct ky_findings *findi
 
 /* For those that find: a new finding of that id, empty; NULL where memory is short. */
 struct ky_finding *ky_findings_add(struct ky_findings *findings, enum ky_finding_id id);
+/* Those that were found before: the one of that id and kind of task; NULL. */
+struct ky_finding *ky_findings_of_task(const struct ky_findings *findings, enum ky_finding_id id,
+				       uint32_t task);
 /* Takes the last one back. */
 void ky_findings_drop(struct ky_findings *findings);
 /* Sets score and severity by what it explains of which account. */

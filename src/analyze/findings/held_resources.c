@@ -105,16 +105,6 @@ static void say(struct ky_finding *found, const struct held_waits *held,
 	ky_text(&found->action, say->action);
 }
 
-/* Its future got the lock and kept it: what the others waited until it was dropped is its harm. */
-static struct ky_finding *futurelock_of(struct ky_findings *findings, uint32_t holder)
-{
-	for (uint32_t i = 0; i < findings->count; i++)
-		if (findings->list[i].id == KY_FINDING_FUTURELOCK &&
-		    findings->list[i].culprit.task == holder)
-			return &findings->list[i];
-	return NULL;
-}
-
 static void report(struct ky_findings *findings, const struct held_waits *held,
 		   const struct sync_words *said, uint64_t all_ns)
 {
@@ -125,8 +115,11 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 	for (uint32_t i = 1; i <= facts->kind_count; i++)
 		if (held->holder_ns[i] > held->holder_ns[most])
 			most = i;
+	/* Its future got the lock and kept it: what the others waited until it was dropped is its
+	 * harm. */
 	same = most < facts->kind_count && said->id == KY_FINDING_ASYNC_LOCK_HELD ?
-		       futurelock_of(findings, facts->kinds[most].name) :
+		       ky_findings_of_task(findings, KY_FINDING_FUTURELOCK,
+					   facts->kinds[most].name) :
 		       NULL;
 	if (same) {
 		same->victims += held->count;

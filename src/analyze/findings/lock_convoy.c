@@ -22,7 +22,6 @@ static bool is_lock_wait(const struct ky_code_stacks *code, const struct ky_stac
 	static const char *const others[] = {"thread::park", "park_timeout", "thread_parking",
 					     "Condvar",      "condvar",      "pthread_cond_",
 					     "mpmc::",       "::recv",       "block_on"};
-	static const char *const tokios[] = {"tokio::runtime::"};
 	bool is_own = false, is_tokios = false;
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
@@ -36,7 +35,7 @@ static bool is_lock_wait(const struct ky_code_stacks *code, const struct ky_stac
 			return false;
 		if (!is_own && ky_line_writes_logs(line))
 			return false; /* log_writing.c */
-		is_tokios |= !is_own && KY_LINE_HAS(line, tokios);
+		is_tokios |= !is_own && ky_line_is_runtimes(line);
 		is_own |= ky_code_is_own(line);
 	}
 	return !is_tokios;

@@ -29,8 +29,10 @@ struct wake_run {
 	uint64_t count, first_ns;
 };
 
-static bool add(struct storms *storms, const struct ky_trace *trace, const struct wake_run *run)
+static bool add(void *ctx, const struct wake_run *run)
 {
+	struct storms *storms = ctx;
+	const struct ky_trace *trace = storms->trace;
 	uint64_t ns = run->last.time_ns - run->first_ns;
 	uint32_t waker, woken, i;
 	struct storm *storm;
@@ -142,13 +144,6 @@ const struct ky_poll_rule ky_rule_redundant_wakes = {.id = KY_FINDING_REDUNDANT_
 
 /* ---- in polls of any length ---- */
 
-static bool collect(void *ctx, const struct wake_run *run)
-{
-	struct storms *storms = ctx;
-
-	return add(storms, storms->trace, run);
-}
-
 /* Wakes of all tasks of a kind, and how many changed nothing. */
 static void count_of(const struct ky_trace *trace, uint32_t name, uint64_t *wakes,
 		     uint64_t *redundant)
@@ -190,16 +185,6 @@ static void say(struct ky_finding *found, const struct ky_findings *findings,
 	ky_text(&found->action, ACTION);
 }
 
-/* As the cause of its long polls. */
-static bool is_found(const struct ky_findings *findings, uint32_t waker)
-{
-	for (uint32_t i = 0; i < findings->count; i++)
-		if (findings->list[i].id == KY_FINDING_REDUNDANT_WAKES &&
-		    findings->list[i].culprit.task == waker)
-			return true;
-	return false;
-}
-
 static void report(struct ky_findings *findings, const struct storm *storm)
 {
 	const struct ky_facts *facts = &findings->facts;
@@ -208,7 +193,9 @@ static void report(struct ky_findings *findings, const struct storm *storm)
 	struct ky_wake wake = {.stack = storm->stack};
 
 	count_of(facts->trace, storm->woken, &wakes, &redundant);
-	if (ky_share_ppm(redundant, wakes) >= KY_FIND_HALF_PPM && !is_found(findings, storm->waker))
+	/* It may be the cause of long polls already. */
+	if (ky_share_ppm(redundant, wakes) >= KY_FIND_HALF_PPM &&
+	    !ky_findings_of_task(findings, KY_FINDING_REDUNDANT_WAKES, storm->waker))
 		found = ky_findings_add(findings, KY_FINDING_REDUNDANT_WAKES);
 	if (!found)
 		return;
@@ -238,7 +225,7 @@ void ky_find_redundant_wakes(struct ky_findings *findings)
 
 	for (uint32_t worker = 0;
 	     trace->wakes_redundant >= KY_FIND_HERD_WAKES && worker < trace->worker_count; worker++)
-		if (!each_run(trace, worker, range->from_ns, range->to_ns, collect, &storms))
+		if (!each_run(trace, worker, range->from_ns, range->to_ns, add, &storms))
 			findings->failed = true;
 	for (uint32_t i = 0; i < storms.count; i++)
 		report(findings, &storms.list[i]);

@@ -10,16 +10,22 @@
 
 #define NEAR_NS UINT64_C(1000000) /* a release lies so close to the end of the wait that it ends */
 
+#define ASKED 128u
+
+/* All wakes of the tasks that are marked. */
 struct stuck_wakes {
 	struct stuck_wake {
 		uint64_t time_ns;
 		uint32_t task, stack;
-		bool is_own; /* issued by the task itself */
-		bool is_release;
+		bool is_own;  /* issued by the task itself */
+		uint8_t what; /* of what it is a release: enum ky_sync_what */
 	} * list;
 	uint32_t count, capacity;
-	uint32_t *of_task; /* by task: its place in the list of waits + 1 */
+	uint32_t *of_task; /* by task: its place in the list of waits + 1; or OWN; 0: not marked */
+	uint8_t *whats;    /* by stack: ASKED | enum ky_sync_what; 0: not asked yet */
 };
+
+#define OWN UINT32_MAX /* no wait of it is in the list; it released a lock to itself */
 
 /* What a task waits for at an await point: KY_SYNC_MUTEX of any lock, _SEMAPHORE, _NONE. */
 static uint8_t what_of_point(const struct ky_code_stacks *code, uint32_t stack)
@@ -90,6 +96,38 @@ static bool collect_waits(struct ky_stuck_locks *out, const struct ky_facts *fac
 	return true;
 }
 
+static uint8_t what_of(struct stuck_wakes *wakes, const struct ky_facts *facts,
+		       const struct ky_wake *wake)
+{
+	uint8_t *what = wake->stack != KY_NONE ? &wakes->whats[wake->stack] : NULL;
+
+	if (!what)
+		return KY_SYNC_NONE;
+	if (!*what)
+		*what = ASKED | ky_sync_what_of(&facts->profile->code, wake->stack);
+	return *what & (ASKED - 1);
+}
+
+static bool is_of_lock(uint8_t what)
+{
+	return what == KY_SYNC_MUTEX || what == KY_SYNC_RWLOCK;
+}
+
+/* Marks the tasks that woke themselves by the release of a lock. */
+static void mark_own(struct stuck_wakes *wakes, const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+	struct ky_wake wake;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
+		for (uint64_t row = 0; row < trace->workers[worker].wakes.row_count; row++) {
+			ky_trace_wake(trace, worker, row, &wake);
+			if (!wakes->of_task[wake.woken] && wake.waker == wake.woken &&
+			    is_of_lock(what_of(wakes, facts, &wake)))
+				wakes->of_task[wake.woken] = OWN;
+		}
+}
+
 static bool collect_wakes(struct stuck_wakes *wakes, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
@@ -104,82 +142,33 @@ static bool collect_wakes(struct stuck_wakes *wakes, const struct ky_facts *fact
 				    sizeof(*wakes->list)))
 				return false;
 			wakes->list[wakes->count++] = (struct stuck_wake){
-				wake.time_ns, wake.woken, wake.stack, wake.waker == wake.woken,
-				wake.stack != KY_NONE &&
-					ky_sync_what_of(&facts->profile->code, wake.stack) !=
-						KY_SYNC_NONE};
+				.time_ns = wake.time_ns,
+				.task = wake.woken,
+				.stack = wake.stack,
+				.is_own = wake.waker == wake.woken,
+				.what = what_of(wakes, facts, &wake)};
 		}
-	ky_sort(wakes->list, wakes->count, sizeof(*wakes->list), is_wake_before, NULL);
-	return true;
-}
-
-#define ASKED 128u
-
-/* asked: by stack, what was found. */
-static bool is_of_lock(const struct ky_facts *facts, const struct ky_wake *wake, uint8_t *asked)
-{
-	if (wake->stack == KY_NONE)
-		return false;
-	if (!asked[wake->stack])
-		asked[wake->stack] = ASKED | ky_sync_what_of(&facts->profile->code, wake->stack);
-	return asked[wake->stack] == (ASKED | KY_SYNC_MUTEX) ||
-	       asked[wake->stack] == (ASKED | KY_SYNC_RWLOCK);
-}
-
-/* All wakes of the tasks that woke themselves by the release of a lock. */
-static bool collect_own(struct stuck_wakes *wakes, const struct ky_facts *facts, uint8_t *asked)
-{
-	const struct ky_trace *trace = facts->trace;
-	struct ky_wake wake;
-
-	for (uint32_t pass = 0; pass < 2; pass++)
-		for (uint32_t worker = 0; worker < trace->worker_count; worker++)
-			for (uint64_t row = 0; row < trace->workers[worker].wakes.row_count;
-			     row++) {
-				ky_trace_wake(trace, worker, row, &wake);
-				if (!pass) {
-					wakes->of_task[wake.woken] |= wake.waker == wake.woken &&
-								      is_of_lock(facts, &wake,
-										 asked);
-					continue;
-				}
-				if (!wakes->of_task[wake.woken])
-					continue;
-				if (ky_grow(&wakes->list, &wakes->capacity, wakes->count + 1,
-					    sizeof(*wakes->list)))
-					return false;
-				wakes->list[wakes->count++] = (struct stuck_wake){
-					.time_ns = wake.time_ns,
-					.task = wake.woken,
-					.stack = wake.stack,
-					.is_own = wake.waker == wake.woken,
-					.is_release = is_of_lock(facts, &wake, asked)};
-			}
 	ky_sort(wakes->list, wakes->count, sizeof(*wakes->list), is_wake_before, NULL);
 	return true;
 }
 
 /* The longest time in which a task did not go on after such a wake. Its await point need not be
  * known: a set of futures has wakers of its own. */
-static bool find_keeper(struct ky_stuck_locks *out, const struct ky_facts *facts)
+static void find_keeper(struct ky_stuck_locks *out, const struct stuck_wakes *wakes,
+			const struct ky_facts *facts)
 {
-	const struct ky_trace *trace = facts->trace;
-	struct stuck_wakes wakes = {
-		.of_task = ky_alloc((trace->task_count + (size_t)1) * sizeof(*wakes.of_task))};
 	uint64_t end_ns = facts->report->shutdown_ns ? facts->report->shutdown_ns :
 						       facts->report->to_ns;
-	uint8_t *asked = ky_alloc(trace->samples.stack_count + (size_t)1);
-	bool is_made = wakes.of_task && asked && collect_own(&wakes, facts, asked);
 
-	for (uint32_t i = 0; is_made && i < wakes.count; i++) {
-		const struct stuck_wake *one = &wakes.list[i], *next = one + 1;
-		const struct ky_task *task = &trace->tasks[one->task];
+	for (uint32_t i = 0; i < wakes->count; i++) {
+		const struct stuck_wake *one = &wakes->list[i], *next = one + 1;
+		const struct ky_task *task = &facts->trace->tasks[one->task];
 		uint64_t to_ns = task->flags & KY_TASK_ENDED ? ky_earlier(task->end_ns, end_ns) :
 							       end_ns;
 
-		if (i + 1 < wakes.count && next->task == one->task)
+		if (i + 1 < wakes->count && next->task == one->task)
 			to_ns = ky_earlier(next->time_ns, to_ns);
-		if (!one->is_own || !one->is_release ||
+		if (!one->is_own || !is_of_lock(one->what) ||
 		    to_ns < one->time_ns + KY_FIND_STUCK_NS_MIN ||
 		    to_ns - one->time_ns <= out->keeper.to_ns - out->keeper.from_ns)
 			continue;
@@ -190,10 +179,6 @@ static bool find_keeper(struct ky_stuck_locks *out, const struct ky_facts *facts
 						     .what = KY_SYNC_MUTEX,
 						     .is_granted = true};
 	}
-	ky_free(asked);
-	ky_free(wakes.of_task);
-	ky_free(wakes.list);
-	return is_made;
 }
 
 /* The poll after which the task waits: its start, and when the task had become ready for it. */
@@ -254,7 +239,7 @@ static void judge(struct ky_stuck_locks *out, const struct stuck_wakes *wakes,
 
 			if (wake->task != one->task)
 				break;
-			if (!wake->is_release)
+			if (wake->what == KY_SYNC_NONE)
 				continue;
 			/* The end of the runtime drops guards, and so wakes their waiters. */
 			is_ended |= wake->time_ns + NEAR_NS >= one->to_ns &&
@@ -281,22 +266,27 @@ static void judge(struct ky_stuck_locks *out, const struct stuck_wakes *wakes,
 int ky_stuck_locks_make(struct ky_stuck_locks *out, const struct ky_facts *facts)
 {
 	struct stuck_wakes wakes = {0};
-	bool is_made = true;
+	bool is_made;
 
 	*out = (struct ky_stuck_locks){.keeper = {.task = KY_NONE}};
 	if (!facts->profile)
 		return 0;
 	wakes.of_task = ky_alloc((facts->trace->task_count + (size_t)1) * sizeof(*wakes.of_task));
-	is_made = wakes.of_task && collect_waits(out, facts, wakes.of_task) &&
-		  (!out->count || collect_wakes(&wakes, facts));
+	wakes.whats = ky_alloc(facts->trace->samples.stack_count + (size_t)1);
+	is_made = wakes.of_task && wakes.whats && collect_waits(out, facts, wakes.of_task);
+	if (is_made) {
+		mark_own(&wakes, facts);
+		is_made = collect_wakes(&wakes, facts);
+	}
 	if (is_made) {
 		ky_sort(out->list, out->count, sizeof(*out->list), is_earlier, NULL);
 		judge(out, &wakes, facts);
-		is_made = find_keeper(out, facts);
-	}
-	if (!is_made)
+		find_keeper(out, &wakes, facts);
+	} else {
 		ky_stuck_locks_release(out);
+	}
 	ky_free(wakes.of_task);
+	ky_free(wakes.whats);
 	ky_free(wakes.list);
 	return is_made ? 0 : -ENOMEM;
 }
