@@ -492,6 +492,7 @@ def suites():
         "journey": script("journey", "test/journey.py", timeout_s=600),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
+        "perfetto": script("perfetto", "test/interop/perfetto.py", timeout_s=900),
         "guide": script("guide", "test/cli/test_guide.py", timeout_s=900),
         "allocs": script("allocs", "test/tokio/allocs.py", timeout_s=900),
         "metrics": script("metrics", "test/tokio/metrics.py", timeout_s=600),
@@ -525,8 +526,8 @@ TIERS = {
                      "crash-seed", "tokio", "crates", "journey", "demo"),
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
-        "wasm", "viewer-test", "interop", "crates-all", "journey", "demo", "guide", "allocs",
-        "metrics", "off-cpu", "places",
+        "wasm", "viewer-test", "interop", "perfetto", "crates-all", "journey", "demo", "guide",
+        "allocs", "metrics", "off-cpu", "places",
         "stuck", "faults", "corpus", "model", "stacks", "diagonal", "reliability", "attach",
         "crash", "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",

@@ -26,16 +26,20 @@ enum {
 
 struct export_format {
 	const char *name;
-	int (*put)(struct ky_buf *out, const struct ky_export *export);
-	bool is_gzip;
+	int (*put)(struct ky_buf *out, const struct ky_export *export); /* samples */
+	int (*put_timeline)(struct ky_buf *out, struct ky_export *export);
+	bool is_gzip, is_binary;
 };
 
 static const struct export_format formats[] = {
-	{"folded", ky_export_folded, false},
-	{"pprof", ky_export_pprof, true},
-	{"speedscope", ky_export_speedscope, false},
-	{"firefox", ky_export_firefox, false},
+	{"folded", ky_export_folded, NULL, false, false},
+	{"pprof", ky_export_pprof, NULL, true, true},
+	{"speedscope", ky_export_speedscope, NULL, false, false},
+	{"firefox", ky_export_firefox, NULL, false, false},
+	{"perfetto", NULL, ky_export_perfetto, false, true},
+	{"chrome", NULL, ky_export_chrome, false, false},
 };
+#define FORMAT_NAMES "folded, pprof, speedscope, firefox, perfetto or chrome"
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
 
 struct export_arguments {
@@ -46,11 +50,18 @@ struct export_arguments {
 	struct ky_time_range range;
 	struct ky_filter filter;
 	uint32_t kind;
-	bool is_live, is_json;
+	bool has_kind, is_live, is_json;
+};
+
+/* Where the bytes go. */
+struct export_file {
+	struct ky_out_file file;
+	struct ky_compressor_factory factory;
+	struct ky_compressor compressor;
 };
 
 static const struct argp_option options[] = {
-	{"format", KEY_FORMAT, "folded|pprof|speedscope|firefox", 0,
+	{"format", KEY_FORMAT, "folded|pprof|speedscope|firefox|perfetto|chrome", 0,
 	 "The format to write; must be given", 0},
 	{"kind", 'k', "cpu|off-cpu|waiting|heap", 0, "Which samples (default cpu)", 0},
 	{"live", KEY_LIVE, 0, 0, "With --kind heap: only what was not freed", 0},
@@ -63,7 +74,7 @@ static void parse_format(struct export_arguments *arguments, const char *text)
 		if (strcmp(formats[i].name, text) == 0)
 			arguments->format = &formats[i];
 	if (!arguments->format)
-		ky_option_error("--format is folded, pprof, speedscope or firefox, not '%s'", text);
+		ky_option_error("--format is " FORMAT_NAMES ", not '%s'", text);
 }
 
 static void parse_kind(struct export_arguments *arguments, const char *text)
@@ -76,6 +87,7 @@ static void parse_kind(struct export_arguments *arguments, const char *text)
 	if (i > KY_STACK_ALLOC)
 		ky_option_error("--kind is cpu, off-cpu, waiting or heap, not '%s'", text);
 	arguments->kind = i;
+	arguments->has_kind = true;
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -102,8 +114,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!arguments->format)
-			ky_option_error("say which format with --format folded, pprof, "
-					"speedscope or firefox");
+			ky_option_error("say which format with --format " FORMAT_NAMES);
+		if (arguments->has_kind && arguments->format->put_timeline)
+			ky_option_error("--kind chooses samples, which %s does not have; leave it "
+					"out",
+					arguments->format->name);
 		if (arguments->is_live && arguments->kind != KY_STACK_ALLOC)
 			ky_option_error("--live goes with --kind heap");
 		return 0;
@@ -153,6 +168,8 @@ static int choose(const struct ky_trace *trace, const struct export_arguments *a
 			return KY_EXIT_TROUBLE;
 		}
 	}
+	if (arguments->format->put_timeline)
+		return KY_EXIT_OK;
 	if (ky_export_prepare(export)) {
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
@@ -165,29 +182,122 @@ static int choose(const struct ky_trace *trace, const struct export_arguments *a
 	return KY_EXIT_TROUBLE;
 }
 
-static int write_bytes(const struct export_arguments *arguments, const struct ky_buf *bytes)
+/* ---- the file ---- */
+
+static bool is_gzip(const struct export_arguments *arguments)
 {
-	struct ky_compressor_factory factory = ky_compressor_none;
-	struct ky_compressor compressor = {0};
-	struct ky_out_file file;
-	int result = ky_out_file_open(&file, arguments->output.path, arguments->output.may_replace);
+	const char *dot = strrchr(arguments->output.path, '.');
+
+	return arguments->format->is_gzip ||
+	       (arguments->format->put_timeline && dot && strcmp(dot, ".gz") == 0);
+}
+
+static int open_file(struct export_file *out, const struct export_arguments *arguments)
+{
+	int result = ky_out_file_open(&out->file, arguments->output.path,
+				      arguments->output.may_replace);
 
 	if (result)
 		return result;
-	if (arguments->format->is_gzip)
-		ky_compressor_gzip(&factory, 6);
-	result = factory.open(&factory, &compressor);
-	if (!result)
-		result = compressor.write(compressor.self, bytes->bytes, bytes->used,
-					  ky_out_file_write, &file);
-	if (!result)
-		result = compressor.finish(compressor.self, ky_out_file_write, &file);
-	if (compressor.close)
-		compressor.close(compressor.self);
-	if (!result)
-		return ky_out_file_commit(&file);
-	ky_out_file_abort(&file);
+	out->factory = ky_compressor_none;
+	if (is_gzip(arguments))
+		ky_compressor_gzip(&out->factory, 6);
+	return out->factory.open(&out->factory, &out->compressor);
+}
+
+static int pass_on(void *ctx, struct ky_buf *bytes)
+{
+	struct export_file *out = ctx;
+	int result = out->compressor.write(out->compressor.self, bytes->bytes, bytes->used,
+					   ky_out_file_write, &out->file);
+
+	ky_buf_clear(bytes);
 	return result;
+}
+
+static int close_file(struct export_file *out, struct ky_buf *bytes, int result)
+{
+	if (!result && bytes->used)
+		result = pass_on(out, bytes);
+	if (!result)
+		result = out->compressor.finish(out->compressor.self, ky_out_file_write,
+						&out->file);
+	if (out->compressor.close)
+		out->compressor.close(out->compressor.self);
+	if (!result)
+		return ky_out_file_commit(&out->file);
+	ky_out_file_abort(&out->file);
+	return result;
+}
+
+static int say_trouble(const struct export_arguments *arguments, int result)
+{
+	char room[KY_DISK_ROOM_BYTES];
+
+	if (result == -EEXIST)
+		ky_cli_error("%s: exists; replace it with --force", arguments->output.path);
+	else if (result == -ENOMEM)
+		ky_cli_error("out of memory");
+	else
+		ky_cli_error("%s: cannot be written: %s", arguments->output.path,
+			     ky_disk_room_text(room, arguments->output.path, result));
+	return KY_EXIT_TROUBLE;
+}
+
+/* ---- what came of it ---- */
+
+static void print_json(struct ky_buf *out)
+{
+	ky_json_close(out, "}");
+	ky_out_text(out, "\n");
+	(void)ky_cli_print(out);
+	ky_buf_release(out);
+}
+
+static bool is_quiet(const struct export_arguments *arguments)
+{
+	return strcmp(arguments->output.path, "-") == 0 || ky_cli_is_quiet();
+}
+
+static void say_timeline_json(const struct export_arguments *arguments,
+			      const struct ky_track_counts *counts)
+{
+	struct ky_buf out;
+
+	ky_buf_init(&out, 0);
+	ky_json_open(&out, NULL, "{");
+	ky_json_text(&out, "output", arguments->output.path);
+	ky_json_text(&out, "format", arguments->format->name);
+	ky_json_number(&out, "polls", counts->polls);
+	ky_json_number(&out, "parks", counts->parks);
+	ky_json_number(&out, "driver_turns", counts->turns);
+	ky_json_number(&out, "wakes", counts->wakes);
+	ky_json_number(&out, "tasks", counts->tasks);
+	ky_json_number(&out, "spans", counts->spans);
+	ky_json_number(&out, "blocking_runs", counts->runs);
+	ky_json_number(&out, "losses", counts->losses);
+	ky_json_number(&out, "counter_values", counts->counter_values);
+	ky_json_number(&out, "events", counts->instants);
+	ky_json_number(&out, "counted_polls", counts->counted_polls);
+	print_json(&out);
+}
+
+static void say_timeline(const struct export_arguments *arguments,
+			 const struct ky_track_counts *counts)
+{
+	char polls[KY_OUT_CELL_BYTES], wakes[KY_OUT_CELL_BYTES], tasks[KY_OUT_CELL_BYTES],
+		spans[KY_OUT_CELL_BYTES];
+
+	if (counts->counted_polls)
+		ky_cli_notice("%s polls are in the trace as counts alone, and have no slices",
+			      ky_out_count(polls, counts->counted_polls));
+	if (arguments->is_json)
+		say_timeline_json(arguments, counts);
+	else if (!is_quiet(arguments))
+		(void)printf("%s: %s polls, %s wakes, %s tasks, %s spans\n", arguments->output.path,
+			     ky_out_count(polls, counts->polls), ky_out_count(wakes, counts->wakes),
+			     ky_out_count(tasks, counts->tasks),
+			     ky_out_count(spans, counts->spans));
 }
 
 static void say_done_json(const struct export_arguments *arguments, const struct ky_export *export)
@@ -205,10 +315,7 @@ static void say_done_json(const struct export_arguments *arguments, const struct
 		     export->is_counted             ? "samples" :
 		     export->kind == KY_STACK_ALLOC ? "bytes" :
 						      "ns");
-	ky_json_close(&out, "}");
-	ky_out_text(&out, "\n");
-	(void)ky_cli_print(&out);
-	ky_buf_release(&out);
+	print_json(&out);
 }
 
 static void say_done(const struct export_arguments *arguments, const struct ky_export *export)
@@ -217,7 +324,7 @@ static void say_done(const struct export_arguments *arguments, const struct ky_e
 
 	if (arguments->is_json)
 		say_done_json(arguments, export);
-	if (arguments->is_json || strcmp(arguments->output.path, "-") == 0 || ky_cli_is_quiet())
+	if (arguments->is_json || is_quiet(arguments))
 		return;
 	if (export->is_counted)
 		ky_out_count(sum, export->value_sum);
@@ -230,10 +337,35 @@ static void say_done(const struct export_arguments *arguments, const struct ky_e
 		     export->is_counted ? " in all" : "");
 }
 
-static int put(const struct export_arguments *arguments, struct ky_export *export,
-	       const struct ky_trace_symbols *symbols)
+/* ---- both kinds of formats ---- */
+
+static int put_timeline(const struct export_arguments *arguments, struct ky_export *export)
 {
-	char room[KY_DISK_ROOM_BYTES];
+	struct export_file file = {.file.fd = -1};
+	struct ky_buf bytes;
+	int result;
+
+	ky_buf_init(&bytes, (size_t)UINT32_MAX);
+	ky_progress_step("writing");
+	result = open_file(&file, arguments);
+	if (!result) {
+		export->flush = pass_on;
+		export->flush_ctx = &file;
+		result = arguments->format->put_timeline(&bytes, export);
+		result = close_file(&file, &bytes, result);
+	}
+	ky_buf_release(&bytes);
+	ky_progress_quiet();
+	if (result)
+		return say_trouble(arguments, result);
+	say_timeline(arguments, &export->counts);
+	return KY_EXIT_OK;
+}
+
+static int put_samples(const struct export_arguments *arguments, struct ky_export *export,
+		       const struct ky_trace_symbols *symbols)
+{
+	struct export_file file = {.file.fd = -1};
 	struct ky_code_stacks code;
 	struct ky_buf bytes;
 	int result;
@@ -249,22 +381,19 @@ static int put(const struct export_arguments *arguments, struct ky_export *expor
 	ky_buf_init(&bytes, (size_t)UINT32_MAX);
 	ky_progress_step("writing");
 	result = arguments->format->put(&bytes, export);
-	if (!result)
-		result = write_bytes(arguments, &bytes);
+	if (!result) {
+		result = open_file(&file, arguments);
+		if (!result)
+			result = close_file(&file, &bytes, 0);
+	}
 	ky_buf_release(&bytes);
 	export->code = NULL;
 	ky_code_stacks_release(&code);
 	ky_progress_quiet();
-	if (!result) {
-		say_done(arguments, export);
-		return KY_EXIT_OK;
-	}
-	if (result == -EEXIST)
-		ky_cli_error("%s: exists; replace it with --force", arguments->output.path);
-	else
-		ky_cli_error("%s: cannot be written: %s", arguments->output.path,
-			     ky_disk_room_text(room, arguments->output.path, result));
-	return KY_EXIT_TROUBLE;
+	if (result)
+		return say_trouble(arguments, result);
+	say_done(arguments, export);
+	return KY_EXIT_OK;
 }
 
 static int export_trace(struct export_arguments *arguments, struct ky_trace *trace)
@@ -273,12 +402,14 @@ static int export_trace(struct export_arguments *arguments, struct ky_trace *tra
 	struct ky_export export;
 	int code = choose(trace, arguments, &export);
 
+	if (!code && arguments->format->put_timeline)
+		return put_timeline(arguments, &export);
 	if (!code)
 		code = ky_traces_code(&arguments->input,
 				      ky_trace_symbols_open(&symbols, &arguments->input,
 							    &arguments->names, NULL, NULL));
 	if (!code)
-		code = put(arguments, &export, &symbols);
+		code = put_samples(arguments, &export, &symbols);
 	ky_trace_symbols_close(&symbols);
 	ky_export_release(&export);
 	return code;
@@ -295,10 +426,12 @@ int ky_cmd_export(int argc, char **argv)
 		options,
 		parse,
 		"FILE|DIRECTORY... --format FORMAT",
-		"Writes the samples of a trace for other tools: folded stacks (flamegraph.pl, "
+		"Writes a trace for other tools. Its samples: folded stacks (flamegraph.pl, "
 		"inferno), pprof (go tool pprof), speedscope, the Firefox profiler. Values are "
 		"nanoseconds, or bytes; samples that do not say what they stand for are counted. "
-		"Standard output is the default.\v" KY_OPTION_TIME_TEXT,
+		"What ran when, with wakes as arrows: perfetto (ui.perfetto.dev, "
+		"trace_processor), chrome (trace events as JSON). Standard output is the "
+		"default.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};
@@ -309,8 +442,8 @@ int ky_cmd_export(int argc, char **argv)
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (code)
 		return code;
-	if (strcmp(arguments.output.path, "-") == 0 && arguments.format->is_gzip &&
-	    isatty(STDOUT_FILENO)) {
+	if (strcmp(arguments.output.path, "-") == 0 &&
+	    (arguments.format->is_binary || is_gzip(&arguments)) && isatty(STDOUT_FILENO)) {
 		ky_cli_error("%s does not go to a terminal; give -o FILE", arguments.format->name);
 		return KY_EXIT_USAGE;
 	}

@@ -6,6 +6,11 @@
  *   speedscope  file-format-schema.json of speedscope, "sampled" profiles, one a thread
  *   firefox     processed profile of profiler.firefox.com, version 48
  *
+ * and two that show what ran when, of polls, parks, wakes, tasks, spans, losses (track_events.h):
+ *
+ *   perfetto    trace packets with track events (ui.perfetto.dev, trace_processor)
+ *   chrome      JSON of trace events (about:tracing)
+ *
  * Values:      CPU and off-CPU: nanoseconds; CPU samples without weight (dial9): samples. Waiting:
  *              nanoseconds until the task's next poll. Heap: bytes. Each times the inverse of its
  *              chance, rounded row by row: so all formats have the same sum, and `kymo report` too.
@@ -27,6 +32,12 @@
 /* Of a machine's system call; NULL: it has none. */
 typedef const char *(*ky_syscall_name_fn)(const char *machine, uint64_t number);
 
+/* What a timeline has. */
+struct ky_track_counts {
+	uint64_t polls, parks, turns, wakes, tasks, spans, runs, losses, counter_values, instants;
+	uint64_t counted_polls; /* in histograms: no slice each */
+};
+
 struct ky_export {
 	const struct ky_trace *trace;
 	const struct ky_code_stacks *code;
@@ -42,6 +53,10 @@ struct ky_export {
 	uint64_t row_count, value_sum;   /* of what is exported; set by ky_export_prepare() */
 	uint64_t *reasons;               /* OFF_CPU: each once, ascending; by the same */
 	uint32_t reason_count;
+	/* Timelines: passes on what is in `out` and empties it; NULL: all stays there. */
+	int (*flush)(void *ctx, struct ky_buf *out);
+	void *flush_ctx;
+	struct ky_track_counts counts; /* set by them */
 };
 
 /* Returns 0, -ENOMEM; either way ky_export_release() frees what it made. */
@@ -106,6 +121,8 @@ int ky_export_folded(struct ky_buf *out, const struct ky_export *export);
 int ky_export_pprof(struct ky_buf *out, const struct ky_export *export);
 int ky_export_speedscope(struct ky_buf *out, const struct ky_export *export);
 int ky_export_firefox(struct ky_buf *out, const struct ky_export *export);
+int ky_export_perfetto(struct ky_buf *out, struct ky_export *export);
+int ky_export_chrome(struct ky_buf *out, struct ky_export *export);
 
 /* "cpu", "off-cpu", "waiting", "heap". */
 const char *ky_export_kind_name(uint32_t kind);

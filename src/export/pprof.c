@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* profile.proto by hand: ten message types of varints and strings. A protobuf library would bring
- * generated code and a dependency for less than what stands here; `go tool pprof` reads the result
- * in a test.
+/* profile.proto: ten message types of varints and strings. `go tool pprof` reads the result in a
+ * test.
  */
 #include <analyze/share.h>
 #include <base/alloc.h>
-#include <base/bytes.h>
 #include <errno.h>
 #include <export/export.h>
+#include <export/proto.h>
 #include <read/sort.h>
 #include <string.h>
 
@@ -80,46 +79,24 @@ struct pprof_encoder {
 	uint32_t mapping_count;
 };
 
-static void put_varint(struct ky_buf *out, uint64_t value)
-{
-	uint8_t bytes[KY_VARINT_BYTES_MAX];
-
-	ky_buf_append(out, bytes, (size_t)(ky_varint_put(bytes, value) - bytes));
-}
-
-static void put_number(struct ky_buf *out, uint32_t field, uint64_t value)
-{
-	if (!value)
-		return;
-	put_varint(out, field << 3);
-	put_varint(out, value);
-}
-
-static void put_bytes(struct ky_buf *out, uint32_t field, const void *bytes, size_t count)
-{
-	put_varint(out, field << 3 | 2);
-	put_varint(out, count);
-	ky_buf_append(out, bytes, count);
-}
-
 static void put_part(struct pprof_encoder *encoder, uint32_t field)
 {
-	put_bytes(encoder->out, field, encoder->part.bytes, encoder->part.used);
+	ky_proto_bytes(encoder->out, field, encoder->part.bytes, encoder->part.used);
 	ky_buf_clear(&encoder->part);
 }
 
 /* Index of a new string; the table allows that one stands there twice. */
 static uint64_t add_string(struct pprof_encoder *encoder, const char *text)
 {
-	put_bytes(&encoder->strings, PROFILE_STRING_TABLE, text, strlen(text));
+	ky_proto_bytes(&encoder->strings, PROFILE_STRING_TABLE, text, strlen(text));
 	return encoder->string_count++;
 }
 
 static void put_value_type(struct pprof_encoder *encoder, uint32_t field, uint32_t type,
 			   uint32_t unit)
 {
-	put_number(&encoder->part, 1, type);
-	put_number(&encoder->part, 2, unit);
+	ky_proto_number(&encoder->part, 1, type);
+	ky_proto_number(&encoder->part, 2, unit);
 	put_part(encoder, field);
 }
 
@@ -134,16 +111,16 @@ static void put_types(struct pprof_encoder *encoder)
 	if (!export->is_counted)
 		put_value_type(encoder, PROFILE_SAMPLE_TYPE, types[export->kind],
 			       is_heap ? TEXT_BYTES : TEXT_NANOSECONDS);
-	put_number(encoder->out, PROFILE_DEFAULT_SAMPLE_TYPE,
-		   export->is_counted ? TEXT_SAMPLES : types[export->kind]);
+	ky_proto_number(encoder->out, PROFILE_DEFAULT_SAMPLE_TYPE,
+			export->is_counted ? TEXT_SAMPLES : types[export->kind]);
 }
 
 static void put_label(struct pprof_encoder *encoder, uint32_t key, uint64_t text, uint64_t number)
 {
-	put_number(&encoder->inner, 1, key);
-	put_number(&encoder->inner, 2, text);
-	put_number(&encoder->inner, 3, number);
-	put_bytes(&encoder->part, 3, encoder->inner.bytes, encoder->inner.used);
+	ky_proto_number(&encoder->inner, 1, key);
+	ky_proto_number(&encoder->inner, 2, text);
+	ky_proto_number(&encoder->inner, 3, number);
+	ky_proto_bytes(&encoder->part, 3, encoder->inner.bytes, encoder->inner.used);
 	ky_buf_clear(&encoder->inner);
 }
 
@@ -156,7 +133,7 @@ static void put_locations_of(struct pprof_encoder *encoder, uint32_t of)
 		return;
 	stack = &export->trace->samples.stacks[of];
 	for (uint32_t i = stack->first; i < stack->first + stack->count; i++)
-		put_varint(&encoder->inner, (uint64_t) export->code->frame_spots[i] + 1);
+		ky_proto_varint(&encoder->inner, (uint64_t) export->code->frame_spots[i] + 1);
 }
 
 /* For pprof's -tagfocus, -tags and -tagleaf. */
@@ -177,13 +154,13 @@ static void put_part_of(struct pprof_encoder *encoder, const struct ky_stack_row
 
 	put_locations_of(encoder, row->stack);
 	if (!encoder->inner.used)
-		put_varint(&encoder->inner, (uint64_t) export->code->spot_count + 1);
-	put_bytes(&encoder->part, 1, encoder->inner.bytes, encoder->inner.used);
+		ky_proto_varint(&encoder->inner, (uint64_t) export->code->spot_count + 1);
+	ky_proto_bytes(&encoder->part, 1, encoder->inner.bytes, encoder->inner.used);
 	ky_buf_clear(&encoder->inner);
-	put_varint(&encoder->inner, part->count);
+	ky_proto_varint(&encoder->inner, part->count);
 	if (!export->is_counted)
-		put_varint(&encoder->inner, part->value);
-	put_bytes(&encoder->part, 2, encoder->inner.bytes, encoder->inner.used);
+		ky_proto_varint(&encoder->inner, part->value);
+	ky_proto_bytes(&encoder->part, 2, encoder->inner.bytes, encoder->inner.used);
 	ky_buf_clear(&encoder->inner);
 	if (row->tid)
 		put_label(encoder, TEXT_THREAD, 0, row->tid);
@@ -263,15 +240,15 @@ static int put_mappings(struct pprof_encoder *encoder)
 		text[2 * k] = '\0';
 		if (module->number < map->count)
 			encoder->mapping_of[module->number] = i + 1;
-		put_number(&encoder->part, 1, i + 1);
-		put_number(&encoder->part, 2, module->start);
-		put_number(&encoder->part, 3, module->end);
-		put_number(&encoder->part, 4, module->file_offset);
-		put_number(&encoder->part, 5,
-			   add_string(encoder, ky_code_module_path(map, module)));
-		put_number(&encoder->part, 6, bytes ? add_string(encoder, text) : 0);
+		ky_proto_number(&encoder->part, 1, i + 1);
+		ky_proto_number(&encoder->part, 2, module->start);
+		ky_proto_number(&encoder->part, 3, module->end);
+		ky_proto_number(&encoder->part, 4, module->file_offset);
+		ky_proto_number(&encoder->part, 5,
+				add_string(encoder, ky_code_module_path(map, module)));
+		ky_proto_number(&encoder->part, 6, bytes ? add_string(encoder, text) : 0);
 		for (k = 7; k <= 10; k++) /* names, files, lines, inlines: nothing to look up */
-			put_number(&encoder->part, k, 1);
+			ky_proto_number(&encoder->part, k, 1);
 		put_part(encoder, PROFILE_MAPPING);
 	}
 	return 0;
@@ -285,19 +262,20 @@ static void put_locations(struct pprof_encoder *encoder)
 	for (i = 0; i <= code->spot_count; i++) {
 		const struct ky_code_spot *spot = i < code->spot_count ? &code->spots[i] : NULL;
 
-		put_number(&encoder->part, 1, (uint64_t)i + 1);
+		ky_proto_number(&encoder->part, 1, (uint64_t)i + 1);
 		if (spot && spot->module < encoder->mapping_count)
-			put_number(&encoder->part, 2, encoder->mapping_of[spot->module]);
-		put_number(&encoder->part, 3, spot ? spot->address : 0);
+			ky_proto_number(&encoder->part, 2, encoder->mapping_of[spot->module]);
+		ky_proto_number(&encoder->part, 3, spot ? spot->address : 0);
 		for (k = 0; k < (spot ? spot->count : 1); k++) {
 			const struct ky_code_line *line = spot ? &code->lines[spot->first + k] :
 								 NULL;
 
-			put_number(&encoder->inner, 1,
-				   line ? (uint64_t)line->function + 1 :
-					  (uint64_t)code->function_count + 1);
-			put_number(&encoder->inner, 2, line ? line->line : 0);
-			put_bytes(&encoder->part, 4, encoder->inner.bytes, encoder->inner.used);
+			ky_proto_number(&encoder->inner, 1,
+					line ? (uint64_t)line->function + 1 :
+					       (uint64_t)code->function_count + 1);
+			ky_proto_number(&encoder->inner, 2, line ? line->line : 0);
+			ky_proto_bytes(&encoder->part, 4, encoder->inner.bytes,
+				       encoder->inner.used);
 			ky_buf_clear(&encoder->inner);
 		}
 		put_part(encoder, PROFILE_LOCATION);
@@ -315,14 +293,14 @@ static void put_functions(struct pprof_encoder *encoder)
 							  NULL;
 		uint64_t name = line ? add_string(encoder, line->name) : TEXT_NO_STACK;
 
-		put_number(&encoder->part, 1, (uint64_t)i + 1);
+		ky_proto_number(&encoder->part, 1, (uint64_t)i + 1);
 		/* No system_name: where both are the same, pprof takes the name for one of C++
 		 * and cuts what stands in angle brackets, so that all of Rust's <T as Future>::poll
 		 * become one function.
 		 */
-		put_number(&encoder->part, 2, name);
+		ky_proto_number(&encoder->part, 2, name);
 		if (line && *line->file)
-			put_number(&encoder->part, 4, add_string(encoder, line->file));
+			ky_proto_number(&encoder->part, 4, add_string(encoder, line->file));
 		put_part(encoder, PROFILE_FUNCTION);
 	}
 }
@@ -336,8 +314,9 @@ static void put_times(struct pprof_encoder *encoder)
 		from_ns = export->trace->first_ns;
 	if (!to_ns || to_ns > export->trace->last_ns)
 		to_ns = export->trace->last_ns;
-	put_number(encoder->out, PROFILE_TIME_NANOS, ky_trace_unix_ns(export->trace, from_ns));
-	put_number(encoder->out, PROFILE_DURATION_NANOS, to_ns > from_ns ? to_ns - from_ns : 0);
+	ky_proto_number(encoder->out, PROFILE_TIME_NANOS, ky_trace_unix_ns(export->trace, from_ns));
+	ky_proto_number(encoder->out, PROFILE_DURATION_NANOS,
+			to_ns > from_ns ? to_ns - from_ns : 0);
 }
 
 int ky_export_pprof(struct ky_buf *out, const struct ky_export *export)

@@ -357,7 +357,7 @@ class Completion(unittest.TestCase):
             for command in option.commands:
                 for words in ([option.name, ""], [option.name, "=", ""], [option.name, "="]):
                     self.assertLessEqual(set(option.choices), self.offered(command, *words))
-        self.assertEqual(self.offered("export", "--format", "p"), {"pprof"})
+        self.assertEqual(self.offered("export", "--format", "p"), {"pprof", "perfetto"})
         self.assertEqual(self.offered("export", "--format", "=", "s"), {"speedscope"})
         self.assertEqual(self.offered("events", "--format", ""), {"text", "jsonl", "csv"})
 
