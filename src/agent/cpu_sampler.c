@@ -52,17 +52,30 @@ static int take_descriptors(struct ky_cpu_sampler *sampler)
 	return sampler->how.fds_max ? 0 : -EMFILE;
 }
 
-static void init_duty(struct ky_cpu_sampler *sampler)
+/* What a sampled switch costs, tried on ourselves. */
+static uint64_t find_cost(const struct ky_cpu_sampler *sampler)
 {
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), cost_ns;
 	struct ky_perf *perf = NULL;
+	uint64_t cost_ns;
 
-	if (ky_sample_cost_open(&perf, &sampler->how) == 0)
+	if (ky_sample_cost_open(&perf, &sampler->how) == 0 && !sampler->perf)
 		report_open(sampler, perf);
 	cost_ns = ky_sample_cost_ns(perf);
-	report_open(sampler, NULL);
+	if (!sampler->perf)
+		report_open(sampler, NULL);
 	ky_perf_close(perf);
-	ky_sample_duty_init(&sampler->duty, cost_ns, ky_sample_cpus(), now_ns);
+	return cost_ns;
+}
+
+/* A process that samples itself has no events open at this moment, so that a forked child knows
+ * all that it has to close. Others find it out once switches are so many that it matters. */
+static void init_duty(struct ky_cpu_sampler *sampler)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	sampler->is_cost_known = sampler->options.has_opened != NULL;
+	ky_sample_duty_init(&sampler->duty, sampler->is_cost_known ? find_cost(sampler) : 0,
+			    ky_sample_cpus(), now_ns);
 	ky_sample_duty_start(&sampler->duty, now_ns);
 }
 
@@ -149,11 +162,16 @@ void ky_cpu_sampler_describe(const struct ky_cpu_sampler *sampler,
 	if (!ring->cpu.cell_count)
 		return;
 	store(&head->refusals[KY_SOURCE_PERF], (uint32_t)-sampler->refusal);
+	store(&head->switch_ns, ky_sample_duty_cost_ns(&sampler->duty));
 	/* Else the rate is the timers'. */
-	if (sampler->perf || sampler->may_open)
+	if (sampler->choice != KY_CPU_TIMERS && (sampler->perf || sampler->may_open))
 		store(&head->rate_hz, ring->wanted_hz == KY_SETTING_OFF ? 0 : sampler->rate_hz);
+	if (sampler->choice == KY_CPU_TIMERS)
+		store(&head->share_ppm, 0);
 	if (!sampler->perf)
 		return;
+	if (sampler->choice == KY_CPU_PERF)
+		store(&head->now, KY_SOURCE_PERF);
 	atomic_fetch_or_explicit(&head->source, 1u << KY_SOURCE_PERF, memory_order_relaxed);
 	store(&head->limits, sampler->how.has_kernel ? 0 : KY_SAMPLE_NO_KERNEL);
 	store(&head->share_ppm, ky_sample_duty_share_ppm(&sampler->duty));
@@ -165,6 +183,13 @@ static void describe_all(const struct ky_cpu_sampler *sampler)
 
 	for (uint32_t i = 0; i < rings->count; i++)
 		ky_cpu_sampler_describe(sampler, rings->list[i]);
+}
+
+/* Its timers run. What it says, it says in memory that it writes: it may be wrong, and then has the
+ * samples that it deserves. */
+static bool samples_itself(const struct ky_sampled_ring *ring)
+{
+	return atomic_load_explicit(&ring->cpu.head->now, memory_order_acquire) == KY_SOURCE_TIMER;
 }
 
 /* ---- reading ---- */
@@ -179,6 +204,9 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 
 	/* Of a process that records nothing, or not yet. */
 	if (!ring || !ring->cpu.cell_count || ring->wanted_hz == KY_SETTING_OFF)
+		return;
+	/* Its own timers have begun. */
+	if (sampler->choice != KY_CPU_PERF && samples_itself(ring))
 		return;
 	rings->last = ring;
 	view = ky_sampled_ring_tables(ring);
@@ -300,12 +328,21 @@ static void follow_settings(struct ky_cpu_sampler *sampler)
 	describe_all(sampler);
 }
 
+static void know_cost(struct ky_cpu_sampler *sampler, uint64_t switches_per_s)
+{
+	if (sampler->is_cost_known || !ky_sample_duty_may_matter(switches_per_s))
+		return;
+	sampler->is_cost_known = true;
+	ky_sample_duty_cost(&sampler->duty, find_cost(sampler));
+}
+
 /* What it costs to be sampled at each switch is kept within bounds. */
 static void follow_duty(struct ky_cpu_sampler *sampler)
 {
 	uint64_t rate = sampler->options.switches_per_s(sampler->options.ctx);
 	uint32_t share_ppm = ky_sample_duty_share_ppm(&sampler->duty);
 
+	know_cost(sampler, rate);
 	/* Of the window that is over, up to this very moment. */
 	if (ky_sample_duty_apply(&sampler->duty, sampler->perf, rate) && !sampler->duty.is_open)
 		ky_cpu_sampler_fetch(sampler);
@@ -313,11 +350,133 @@ static void follow_duty(struct ky_cpu_sampler *sampler)
 		describe_all(sampler);
 }
 
+/* ---- who samples ---- */
+
+#define JUDGE_NS (SECOND_NS / 2)
+#define VERDICTS 3u /* in a row, before it changes */
+#define REST_NS (10 * SECOND_NS)
+#define CHEAP_PART 4u /* of the budget: events are taken again below this */
+
+static bool wants_samples(const struct ky_sampled_ring *ring)
+{
+	return ring->cpu.cell_count && ring->wanted_hz != KY_SETTING_OFF;
+}
+
+static void leave_all(const struct ky_cpu_sampler *sampler, uint32_t rate_hz)
+{
+	const struct ky_sampled_rings *rings = sampler->options.rings;
+
+	for (uint32_t i = 0; i < rings->count; i++)
+		if (rings->list[i]->cpu.cell_count)
+			sampler->options.leave(sampler->options.ctx, rings->list[i], rate_hz);
+}
+
+static void ask(struct ky_cpu_sampler *sampler)
+{
+	leave_all(sampler, sampler->rate_hz);
+	sampler->ring_count = sampler->options.rings->count;
+	sampler->choice = KY_CPU_ASKED;
+}
+
+/* The events again: a ring has come or gone, or they cost next to nothing now. */
+static void take_back(struct ky_cpu_sampler *sampler, uint64_t now_ns)
+{
+	bool was_left = sampler->choice == KY_CPU_TIMERS;
+
+	leave_all(sampler, 0);
+	sampler->choice = KY_CPU_PERF;
+	sampler->settled_ns = now_ns + REST_NS;
+	sampler->verdicts = 0;
+	if (was_left) {
+		sampler->refusal = open_all(sampler, sampler->rate_hz);
+		if (!sampler->refusal)
+			(void)ky_perf_pause(sampler->perf, false);
+		ky_sample_duty_start(&sampler->duty, now_ns);
+	}
+	describe_all(sampler);
+}
+
+/* All that want samples take them themselves: nothing is open any more, so no park pays. */
+static void leave(struct ky_cpu_sampler *sampler)
+{
+	(void)ky_perf_pause(sampler->perf, true);
+	ky_cpu_sampler_fetch_last(sampler);
+	close_events(sampler);
+	sampler->choice = KY_CPU_TIMERS;
+	sampler->verdicts = 0;
+	sampler->due_ns = UINT64_MAX;
+	describe_all(sampler);
+}
+
+static void follow_asked(struct ky_cpu_sampler *sampler, uint64_t now_ns)
+{
+	const struct ky_sampled_rings *rings = sampler->options.rings;
+	uint32_t waiting = 0;
+
+	for (uint32_t i = 0; i < rings->count; i++) {
+		const struct ky_sampled_ring *ring = rings->list[i];
+
+		if (!wants_samples(ring))
+			continue;
+		if (atomic_load_explicit(&ring->cpu.head->refusals[KY_SOURCE_TIMER],
+					 memory_order_relaxed))
+			sampler->is_leave_denied = true;
+		waiting += !samples_itself(ring);
+	}
+	if (sampler->is_leave_denied || rings->count != sampler->ring_count)
+		take_back(sampler, now_ns);
+	else if (!waiting)
+		leave(sampler);
+}
+
+/* Now and then, by what switches cost at their present rate. */
+static void judge(struct ky_cpu_sampler *sampler, uint64_t now_ns)
+{
+	uint64_t rate = sampler->options.counted_switches_per_s(sampler->options.ctx);
+	bool is_left = sampler->choice == KY_CPU_TIMERS, is_against;
+
+	sampler->judged_ns = now_ns;
+	know_cost(sampler, rate);
+	for (uint32_t i = 0; i < sampler->options.rings->count; i++)
+		if (sampler->options.rings->list[i]->cpu.cell_count)
+			store(&sampler->options.rings->list[i]->cpu.head->switches_per_s,
+			      rate < UINT32_MAX ? (uint32_t)rate : UINT32_MAX);
+	if (sampler->is_leave_denied || now_ns < sampler->settled_ns)
+		return;
+	is_against = is_left ? !ky_sample_duty_is_dear(&sampler->duty, rate * CHEAP_PART) :
+			       ky_sample_duty_is_dear(&sampler->duty, rate);
+	sampler->verdicts = is_against ? sampler->verdicts + 1 : 0;
+	if (sampler->verdicts < VERDICTS)
+		return;
+	sampler->verdicts = 0;
+	if (is_left)
+		take_back(sampler, now_ns);
+	else
+		ask(sampler);
+}
+
+static void follow_choice(struct ky_cpu_sampler *sampler)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	if (sampler->choice == KY_CPU_ASKED)
+		follow_asked(sampler, now_ns);
+	else if (sampler->choice == KY_CPU_TIMERS &&
+		 sampler->options.rings->count != sampler->ring_count)
+		take_back(sampler, now_ns);
+	else if (sampler->options.leave && now_ns - sampler->judged_ns >= JUDGE_NS)
+		judge(sampler, now_ns);
+}
+
 uint64_t ky_cpu_sampler_step(struct ky_cpu_sampler *sampler)
 {
 	if (sampler->refusal && sampler->options.is_refusal_final)
 		return UINT64_MAX;
 	ky_cpu_sampler_fetch(sampler);
+	if (sampler->rate_hz && (sampler->perf || sampler->choice == KY_CPU_TIMERS))
+		follow_choice(sampler);
+	if (sampler->choice == KY_CPU_TIMERS) /* which follow the settings themselves */
+		return UINT64_MAX;
 	if (sampler->perf && sampler->rate_hz)
 		follow_duty(sampler);
 	if (sampler->perf || sampler->may_open)

@@ -2,6 +2,9 @@
 /* cpu_sampler.h - CPU samples of the processes of a set of rings: one set of perf events, read
  * and walked here, put into the sample area of the ring of the process they are of.
  *
+ * Where threads switch so often that perf_event would cost more than its budget, and the caller
+ * allows it, the processes are left to sample themselves (timer_source.c), and no event is open.
+ *
  * The events are common to all rings: they count at the largest rate that a ring wants, and are
  * paused while none wants any. What ran, what was refused and what was lost stands in the areas.
  * Threads: owner. What touches a ring of another process runs inside ky_ring_guard().
@@ -23,7 +26,12 @@ struct ky_cpu_sampler_options {
 	/* Once perf_event refused a rate, none is tried any more; else the former one stays, and
 	 * the refused one is tried again after it was switched off. */
 	bool is_refusal_final;
-	/* Of the sampled threads; 0: unknown. */
+	/* Leaves sampling to the process of this ring, at this rate, or takes it back (0). NULL: it
+	 * is never left. */
+	void (*leave)(void *ctx, struct ky_sampled_ring *ring, uint32_t rate_hz);
+	/* Of the sampled threads, in all the time since the last call; with `leave`. */
+	uint64_t (*counted_switches_per_s)(void *ctx);
+	/* The same of late; 0: unknown. */
 	uint64_t (*switches_per_s)(void *ctx);
 	/* Descriptors that the events may take; NULL: any number. */
 	uint32_t (*fds_left)(void *ctx);
@@ -31,6 +39,13 @@ struct ky_cpu_sampler_options {
 	 * interest. */
 	void (*has_opened)(void *ctx, const struct ky_perf *perf);
 	void *ctx;
+};
+
+/* Who samples where that is chosen by what it costs. */
+enum ky_cpu_choice {
+	KY_CPU_PERF = 0, /* the events here */
+	KY_CPU_ASKED,    /* the processes were asked to; the events stay until all of them do */
+	KY_CPU_TIMERS    /* each process by its own timers; no event is open */
 };
 
 struct ky_cpu_sampler {
@@ -47,6 +62,13 @@ struct ky_cpu_sampler {
 	uint64_t lost_reported;
 	uint64_t due_ns; /* CLOCK_MONOTONIC: the kernel's rings are half full at the latest */
 	struct ky_sample_duty duty;
+	bool is_cost_known;
+	enum ky_cpu_choice choice;
+	uint64_t judged_ns;   /* when the choice was last judged, CLOCK_MONOTONIC */
+	uint32_t verdicts;    /* in a row against the choice */
+	uint32_t ring_count;  /* that were asked */
+	uint64_t settled_ns;  /* no other choice before then */
+	bool is_leave_denied; /* a process could not: the events stay */
 };
 
 void ky_cpu_sampler_init(struct ky_cpu_sampler *sampler,

@@ -168,6 +168,7 @@ static void print_samples(struct ky_buf *out, const struct ky_trace *trace)
 	const char *rate = ky_trace_metadata(trace, "sampling.cpu.rate_hz");
 	const char *kernel = ky_trace_metadata(trace, "sampling.cpu.kernel");
 	const char *refused = ky_trace_metadata(trace, "sampling.cpu.refused");
+	const char *choice = ky_trace_metadata(trace, "sampling.cpu.choice");
 	char count[KY_OUT_CELL_BYTES];
 
 	if (source && strcmp(source, "off") != 0) {
@@ -182,6 +183,8 @@ static void print_samples(struct ky_buf *out, const struct ky_trace *trace)
 			ky_out_format(&line, ", the kernel %s", kernel);
 		if (refused)
 			ky_out_format(&line, " (%s)", refused);
+		if (choice && strchr(choice, ':'))
+			ky_out_format(&line, "; at the end %s", choice);
 		(void)ky_buf_append(&line, "", 1);
 		if (!line.failed)
 			row(out, "Sampling", (const char *)line.bytes);

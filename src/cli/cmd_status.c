@@ -236,6 +236,8 @@ static void print_sampling(struct ky_buf *out, const struct ky_ring_status *stat
 	if (state->sampling_refused[0])
 		ky_out_format(out, " (%s)", state->sampling_refused);
 	ky_out_text(out, "\n");
+	if (strchr(state->sampling_choice, ':'))
+		ky_out_format(out, "%-10s now %s\n", "", state->sampling_choice);
 }
 
 static void print_settings(struct ky_buf *out, const struct ky_ring_status *state)
@@ -431,6 +433,7 @@ static void json_ring(struct ky_buf *out, const struct ky_ring_status *state)
 	ky_json_number(out, "fork_disarmed", state->fork_disarmed_count);
 	ky_json_open(out, "sampling", "{");
 	ky_json_text(out, "cpu", state->sampling);
+	ky_json_text(out, "choice", state->sampling_choice);
 	ky_json_number(out, "rate_hz", state->sample_hz);
 	ky_json_number(out, "samples_at_least", state->samples_min);
 	ky_json_number(out, "lost", state->samples_lost);

@@ -245,6 +245,8 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 		put(pairs, "offcpu.refused", text);
 	if (!ky_ring_view_samples(ring, KY_SAMPLES_CPU, &cpu))
 		return;
+	if (ky_ring_view_choice(ring, text, sizeof(text))[0])
+		put(pairs, "sampling.cpu.choice", text);
 	put_format(pairs, "sampling.cpu.rate_hz", "%u",
 		   atomic_load_explicit(&cpu.head->rate_hz, memory_order_relaxed));
 	share_ppm = atomic_load_explicit(&cpu.head->share_ppm, memory_order_relaxed);

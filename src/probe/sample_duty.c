@@ -70,6 +70,27 @@ void ky_sample_duty_init(struct ky_sample_duty *duty, uint64_t switch_cost_ns, u
 	};
 }
 
+void ky_sample_duty_cost(struct ky_sample_duty *duty, uint64_t switch_cost_ns)
+{
+	duty->switch_cost = (double)switch_cost_ns / SECOND_NS;
+}
+
+uint32_t ky_sample_duty_cost_ns(const struct ky_sample_duty *duty)
+{
+	return (uint32_t)(duty->switch_cost * SECOND_NS + 0.5);
+}
+
+bool ky_sample_duty_may_matter(uint64_t switches_per_s)
+{
+	return (double)switches_per_s * (double)COST_NS_MAX / SECOND_NS * KY_SAMPLE_DEAR_INVERSE >
+	       1;
+}
+
+bool ky_sample_duty_is_dear(const struct ky_sample_duty *duty, uint64_t switches_per_s)
+{
+	return (double)switches_per_s * duty->switch_cost * KY_SAMPLE_DEAR_INVERSE > 1;
+}
+
 void ky_sample_duty_start(struct ky_sample_duty *duty, uint64_t now_ns)
 {
 	duty->is_open = true;

@@ -23,6 +23,8 @@ struct ky_perf_sample;
 
 /* 0.5 % of the CPUs. */
 #define KY_SAMPLE_BUDGET_INVERSE 200u
+/* 0.05 % of a CPU. */
+#define KY_SAMPLE_DEAR_INVERSE 2000u
 /* At most so many times less than always. */
 #define KY_SAMPLE_SHARE_INVERSE_MAX 20u
 
@@ -43,6 +45,16 @@ struct ky_sample_duty {
  * of some ticks does not always. Returns 0, -errno. */
 int ky_sample_cost_open(struct ky_perf **out, const struct ky_perf_options *options);
 uint64_t ky_sample_cost_ns(struct ky_perf *perf); /* NULL: the least */
+
+/* Could so many switches a second matter, whatever one costs? And do they: is what sampling adds to
+ * them more than 1 / KY_SAMPLE_DEAR_INVERSE of a CPU, as much as timers take at 99 Hz altogether?
+ * An unknown cost is 0. */
+bool ky_sample_duty_may_matter(uint64_t switches_per_s);
+bool ky_sample_duty_is_dear(const struct ky_sample_duty *duty, uint64_t switches_per_s);
+
+/* Found out later. */
+void ky_sample_duty_cost(struct ky_sample_duty *duty, uint64_t switch_cost_ns);
+uint32_t ky_sample_duty_cost_ns(const struct ky_sample_duty *duty);
 
 void ky_sample_duty_init(struct ky_sample_duty *duty, uint64_t switch_cost_ns, uint32_t cpu_count,
 			 uint64_t seed);

@@ -370,6 +370,7 @@ static void read_sampling(struct ky_ring_status *out, const struct ky_ring_view 
 	struct ky_sample_ring cpu;
 
 	(void)ky_ring_view_sources(view, KY_SAMPLES_CPU, out->sampling, sizeof(out->sampling));
+	(void)ky_ring_view_choice(view, out->sampling_choice, sizeof(out->sampling_choice));
 	(void)ky_ring_view_refusals(view, KY_SAMPLES_CPU, out->sampling_refused,
 				    sizeof(out->sampling_refused));
 	out->all_samples_lost = ky_ring_view_samples_lost(view);

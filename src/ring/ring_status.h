@@ -42,7 +42,8 @@ struct ky_ring_status {
 	uint64_t dropped, dropped_signal, dropped_no_slot, dropped_no_state, dropped_exited;
 	uint64_t fork_disarmed_count;
 	struct ky_ring_count count;
-	char sampling[96], sampling_refused[256]; /* of the CPU; as the trace says it */
+	/* of the CPU; as the trace says it */
+	char sampling[96], sampling_choice[128], sampling_refused[256];
 	uint32_t sample_hz;
 	uint64_t samples_min;      /* taken since the start, at least */
 	uint64_t samples_lost;     /* by their source */

@@ -324,6 +324,27 @@ const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t whic
 	return out;
 }
 
+const char *ky_ring_view_choice(const struct ky_ring_view *view, char *out, size_t capacity)
+{
+	struct ky_sample_ring ring;
+	uint32_t now, switches, cost_ns;
+
+	out[0] = 0;
+	if (!ky_ring_view_samples(view, KY_SAMPLES_CPU, &ring))
+		return out;
+	now = atomic_load_explicit(&ring.head->now, memory_order_relaxed);
+	switches = atomic_load_explicit(&ring.head->switches_per_s, memory_order_relaxed);
+	cost_ns = atomic_load_explicit(&ring.head->switch_ns, memory_order_relaxed);
+	if (now != KY_SOURCE_PERF && now != KY_SOURCE_TIMER)
+		return out;
+	if (switches && cost_ns)
+		snprintf(out, capacity, "%s: %u switches a second, %u ns more each by %s",
+			 source_names[now], switches, cost_ns, source_names[KY_SOURCE_PERF]);
+	else
+		snprintf(out, capacity, "%s", source_names[now]);
+	return out;
+}
+
 enum ky_sample_read ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
 					uint64_t *out)
 {

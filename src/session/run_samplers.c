@@ -6,8 +6,10 @@
 #include <agent/cpu_sampler.h>
 #include <agent/off_cpu_sampler.h>
 #include <base/alloc.h>
+#include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <proc/thread_turns.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,12 +27,31 @@ struct ky_run_samplers {
 	struct ky_sampled_rings rings;
 	struct ky_cpu_sampler samples;
 	struct ky_off_cpu_sampler switches;
+	uint64_t turns, counted_ns; /* of all threads, and when */
 	uint64_t due_ns;
 };
 
 static bool uses_perf(const struct ky_run_samplers *samplers)
 {
 	return samplers->options->hz && samplers->options->source != KY_SAMPLING_TIMERS;
+}
+
+/* Of all processes, by the kernel's count of each thread's turns on a CPU. */
+static uint64_t count_switches_per_s(void *ctx)
+{
+	struct ky_run_samplers *samplers = ctx;
+	uint64_t turns = 0, one, rate = 0, now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	for (uint32_t i = 0; i < samplers->rings.count; i++)
+		if (ky_thread_turns("/proc", samplers->rings.list[i]->pid, &one))
+			turns += one;
+	/* Each is two switches. One that ended took its turns along. */
+	if (samplers->counted_ns && turns > samplers->turns && now_ns > samplers->counted_ns)
+		rate = (uint64_t)((double)(turns - samplers->turns) * 2e9 /
+				  (double)(now_ns - samplers->counted_ns));
+	samplers->turns = turns;
+	samplers->counted_ns = now_ns;
+	return rate;
 }
 
 static uint64_t switches_per_s(void *ctx)
@@ -40,12 +61,27 @@ static uint64_t switches_per_s(void *ctx)
 	return ky_switch_windows_rate(samplers->switches.windows);
 }
 
+/* Its word in the control page; a process that is about to end, or whose file was cut, misses it.
+ */
+static void leave(void *ctx, struct ky_sampled_ring *ring, uint32_t rate_hz)
+{
+	const struct ky_run_sampled *sampled = (const void *)ring;
+	const struct ky_ring_header *header = (const void *)ring->image;
+	off_t at = (off_t)header->page_bytes +
+		   (off_t)offsetof(struct ky_ring_control, own_sample_hz);
+
+	(void)ctx;
+	(void)!pwrite(sampled->fd, &rate_hz, sizeof(rate_hz), at);
+}
+
 int ky_run_samplers_open(struct ky_run_samplers **out, const struct ky_sampling_options *options)
 {
 	const struct ky_perf_options switches = {.is_switches = true, .has_kernel = true};
 	struct ky_run_samplers *samplers = ky_alloc(sizeof(*samplers));
 	struct ky_cpu_sampler_options samples = {
 		.how = {.rate_hz = options->hz, .stack_bytes = STACK_BYTES, .has_kernel = true},
+		.leave = options->source == KY_SAMPLING_ANY ? leave : NULL,
+		.counted_switches_per_s = count_switches_per_s,
 		.switches_per_s = switches_per_s,
 		.ctx = samplers};
 
@@ -194,6 +230,7 @@ static int add(void *ctx)
 	const struct ky_ring_control *control;
 
 	control = (const void *)(sampled->ring.image + header_of(sampled)->page_bytes);
+	sampled->fd = adding->fd;
 	sampled->ring.gates = (const uint32_t *)(uintptr_t)&control->gates;
 	open_area(sampled, adding->fd);
 	if (!sampled->area)

@@ -21,6 +21,7 @@ struct ky_run_sampled {
 	struct ky_sampled_ring ring; /* first */
 	uint8_t *area;               /* its sample area; NULL: none */
 	size_t area_bytes;
+	int fd; /* of the ring's file; the ring's owner has it */
 };
 
 /* options: must stay. Returns 0, -ENOMEM; that nothing can be sampled is no error. */

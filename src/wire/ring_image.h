@@ -219,7 +219,10 @@ struct ky_ring_control {
 	_Atomic uint32_t bell;
 	/* 1: threads of the program may make the system calls that readings take */
 	_Atomic uint32_t may_call;
-	uint32_t reserved[13];
+	/* The recorder process leaves CPU samples to the process, which takes so many a second of
+	 * each thread's CPU time; 0: it takes them itself, or as the process was started. */
+	_Atomic uint32_t own_sample_hz;
+	uint32_t reserved[12];
 	_Alignas(64) struct ky_ring_settings settings;
 };
 

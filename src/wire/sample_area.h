@@ -157,6 +157,9 @@ struct ky_sample_class_head {
 	_Atomic uint32_t refusals[KY_SOURCE_COUNT]; /* errno of a source that was tried in vain */
 	/* Of the time, in millionths, that perf_event samples in windows; 0: always. */
 	_Atomic uint32_t share_ppm;
+	_Atomic uint32_t now; /* enum ky_sample_source that samples the CPU; NONE: not known */
+	/* What made it so: switches a second, and what one more costs sampled by perf_event. */
+	_Atomic uint32_t switches_per_s, switch_ns;
 };
 
 struct ky_sample_head {

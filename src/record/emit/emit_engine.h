@@ -96,7 +96,7 @@ struct ky_engine {
 	bool has_process_hooks;
 	uint32_t has_listener;                  /* atomic; a thread waits for ky_bell_ring() */
 	const struct ky_sampler_hooks *sampler; /* atomic; NULL: no thread samples from inside */
-	uint32_t settings_seen;                 /* atomic: generation that the sampler has read */
+	uint64_t settings_seen;                 /* atomic: what the sampler has read of them */
 	void (*on_thread)(
 		void); /* atomic, or NULL: a thread is about to record for the first time */
 	bool has_options;
@@ -129,11 +129,13 @@ static inline void ky_engine_follow_settings(void)
 {
 	const struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
 	const struct ky_sampler_hooks *sampler = ky_engine_sampler();
-	uint32_t now;
+	uint64_t now;
 
 	if (!ring || !sampler)
 		return;
 	now = atomic_load_explicit(&ring->control->settings.generation, memory_order_relaxed);
+	now |= (uint64_t)atomic_load_explicit(&ring->control->own_sample_hz, memory_order_relaxed)
+	       << 32;
 	if (now == __atomic_load_n(&ky_engine.settings_seen, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&ky_engine.settings_seen, now, __ATOMIC_RELAXED);

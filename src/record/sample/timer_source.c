@@ -73,16 +73,46 @@ static void say_refusal(int err)
 				      (uint32_t)err, memory_order_relaxed);
 }
 
-/* As the settings say, which win over the options. */
-static uint32_t wanted_rate(void)
+/* What the recorder process has left to us; 0: nothing. */
+static uint32_t own_rate(void)
+{
+	return atomic_load_explicit(&source.ring->control->own_sample_hz, memory_order_relaxed);
+}
+
+static bool is_sampled_externally(void)
+{
+	return !own_rate() &&
+	       atomic_load_explicit(&source.samples.head->source, memory_order_relaxed) &
+		       1u << KY_SOURCE_PERF;
+}
+
+/* As the settings say, which win over the options; by whomever. */
+static uint32_t any_rate(void)
 {
 	const struct ky_ring_settings *settings = &source.ring->control->settings;
 	uint32_t rate_hz = ky_settings_sample_hz(settings);
 
 	if (rate_hz == KY_SETTING_OFF)
 		return 0;
-	rate_hz = rate_hz ? rate_hz : source.wanted_hz;
+	if (!rate_hz)
+		rate_hz = source.wanted_hz ? source.wanted_hz : own_rate();
 	return rate_hz < RATE_MAX ? rate_hz : RATE_MAX;
+}
+
+static uint32_t wanted_rate(void)
+{
+	return is_sampled_externally() ? 0 : any_rate();
+}
+
+/* From now on, at this rate; the recorder process closes its events when it sees that. */
+static void say_rate(uint32_t rate_hz)
+{
+	if (is_sampled_externally())
+		return;
+	atomic_store_explicit(&source.samples.head->rate_hz, rate_hz, memory_order_relaxed);
+	if (rate_hz)
+		atomic_store_explicit(&source.samples.head->now, KY_SOURCE_TIMER,
+				      memory_order_release);
 }
 
 /* ---- one timer ---- */
@@ -347,7 +377,7 @@ static __attribute__((noinline)) void tick(struct timer *timer, uint64_t periods
 		put_sample(timer, periods, context);
 	if (rate_hz != had_hz) {
 		(void)set_timer(timer, rate_hz);
-		atomic_store_explicit(&source.samples.head->rate_hz, rate_hz, memory_order_relaxed);
+		say_rate(rate_hz);
 	}
 	scan_now_and_then();
 }
@@ -475,14 +505,24 @@ static int start(void)
 				 memory_order_relaxed);
 	atomic_store_explicit(&source.samples.head->limits, KY_SAMPLE_NO_KERNEL_CHAIN,
 			      memory_order_relaxed);
-	atomic_store_explicit(&source.samples.head->rate_hz, wanted_rate(), memory_order_relaxed);
-	return scan_threads();
+	err = scan_threads();
+	if (!err)
+		say_rate(wanted_rate());
+	return err;
 }
 
-static bool is_sampled_externally(void)
+/* At another rate: none of them waits for its own next expiry. */
+static void set_all(uint32_t rate_hz)
 {
-	return atomic_load_explicit(&source.samples.head->source, memory_order_relaxed) &
-	       1u << KY_SOURCE_PERF;
+	for (uint32_t i = 0; i < __atomic_load_n(&source.high, __ATOMIC_ACQUIRE); i++) {
+		struct timer *timer = &source.timers[i];
+
+		if (__atomic_load_n(&timer->tid, __ATOMIC_ACQUIRE) &&
+		    __atomic_load_n(&timer->id, __ATOMIC_RELAXED) >= 0 &&
+		    __atomic_load_n(&timer->rate_hz, __ATOMIC_ACQUIRE) != rate_hz)
+			(void)set_timer(timer, rate_hz);
+	}
+	say_rate(rate_hz);
 }
 
 static void scan(uint32_t rate_hz)
@@ -491,6 +531,8 @@ static void scan(uint32_t rate_hz)
 	uint32_t idle = IDLE;
 	int err;
 
+	if (is_on() && !is_left() && ring == source.ring)
+		set_all(wanted_rate());
 	if (!ring || is_confined() ||
 	    !__atomic_compare_exchange_n(&source.state, &idle, BUSY, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
@@ -499,8 +541,8 @@ static void scan(uint32_t rate_hz)
 	source.wanted_hz = rate_hz;
 	source.tick_ns = ky_timer_tick_ns();
 	__atomic_store_n(&source.is_left, 0, __ATOMIC_RELAXED);
-	if (!wanted_rate() || !ky_ring_samples(ring, KY_SAMPLES_CPU, &source.samples) ||
-	    is_sampled_externally()) {
+	if (!any_rate() || !ky_ring_samples(ring, KY_SAMPLES_CPU, &source.samples) ||
+	    !wanted_rate()) {
 		__atomic_store_n(&source.state, IDLE, __ATOMIC_RELEASE);
 		return;
 	}

@@ -18,11 +18,14 @@ struct ky_perf {
 	uint64_t lost, lost_at_end;
 };
 
-static struct ky_perf the_perf;
+#define COST_HZ 1000u /* of the events that a switch's cost is tried with */
+
+static struct ky_perf the_perf, cost_perf;
 static uint32_t open_count, refused_hz[2], sample_count;
 static const struct ky_perf *notified_perf; /* that the caller was notified of */
 static uint32_t fds_left;
-static uint64_t switches_per_s, put_period_ns;
+static uint64_t switches_per_s, counted_per_s, put_period_ns;
+static uint32_t left_hz, leave_count; /* to the ring's process */
 
 /* ---- perf_event ---- */
 
@@ -39,6 +42,11 @@ int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pi
 	for (int i = 0; i < 2; i++)
 		if (options->rate_hz == refused_hz[i])
 			return -EMFILE;
+	if (options->rate_hz == COST_HZ) {
+		cost_perf = (struct ky_perf){.rate_hz = COST_HZ};
+		*out = &cost_perf;
+		return 0;
+	}
 	assert_int_equal(open_count++, 0);
 	the_perf = (struct ky_perf){.rate_hz = options->rate_hz};
 	*out = &the_perf;
@@ -80,7 +88,7 @@ void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out)
 
 void ky_perf_close(struct ky_perf *perf)
 {
-	if (perf)
+	if (perf && perf != &cost_perf)
 		open_count--;
 }
 
@@ -95,7 +103,7 @@ void ky_perf_put(const struct ky_sample_ring *ring, const struct ky_unwind_view 
 /* To be sampled costs a switch 2 us. */
 uint64_t ky_perf_time_sleeps(void)
 {
-	return the_perf.is_paused ? 1000 : 9000;
+	return cost_perf.is_paused ? 1000 : 9000;
 }
 
 /* ---- a caller, and its ring ---- */
@@ -104,6 +112,20 @@ static uint64_t rate_of_switches(void *ctx)
 {
 	assert_non_null(ctx);
 	return switches_per_s;
+}
+
+static uint64_t counted_switches(void *ctx)
+{
+	assert_non_null(ctx);
+	return counted_per_s;
+}
+
+static void leave(void *ctx, struct ky_sampled_ring *ring, uint32_t rate_hz)
+{
+	assert_non_null(ctx);
+	assert_int_equal(ring->pid, 7);
+	left_hz = rate_hz;
+	leave_count++;
 }
 
 static uint32_t left(void *ctx)
@@ -134,7 +156,8 @@ static struct case_ *make_case(void)
 	memset(c, 0, sizeof(*c));
 	open_count = 0;
 	refused_hz[0] = refused_hz[1] = 0;
-	switches_per_s = 0;
+	switches_per_s = counted_per_s = 0;
+	left_hz = leave_count = 0;
 	sample_count = 1;
 	c->ring = (struct ky_sampled_ring){.pid = 7,
 					   .image = (const uint8_t *)&c->image,
@@ -149,6 +172,8 @@ static struct case_ *open_case(void)
 	struct case_ *c = make_case();
 	const struct ky_cpu_sampler_options options = {.rings = &c->rings,
 						       .how = {.rate_hz = 99},
+						       .leave = leave,
+						       .counted_switches_per_s = counted_switches,
 						       .switches_per_s = rate_of_switches,
 						       .ctx = c};
 
@@ -377,6 +402,139 @@ static void between__reads_once_it_is_due(void **state)
 	close_case(c);
 }
 
+/* So many steps, at each of which the choice is judged. */
+static void judge(struct case_ *c, uint32_t steps)
+{
+	for (uint32_t i = 0; i < steps; i++) {
+		c->sampler.judged_ns = 0;
+		(void)ky_cpu_sampler_step(&c->sampler);
+	}
+}
+
+/* The process has its timers now, or cannot have them. */
+static void answer(struct case_ *c, uint32_t refusal)
+{
+	if (refusal)
+		atomic_store(&c->head.refusals[KY_SOURCE_TIMER], refusal);
+	else
+		atomic_store(&c->head.now, KY_SOURCE_TIMER);
+	(void)ky_cpu_sampler_step(&c->sampler);
+}
+
+static struct case_ *open_left_case(void)
+{
+	struct case_ *c = open_case();
+
+	counted_per_s = 20000;
+	judge(c, 3);
+	answer(c, 0);
+	return c;
+}
+
+static void choice__of_frequent_switches_is_the_process_and_no_event(void **state)
+{
+	struct case_ *c = open_case();
+
+	(void)state;
+	assert_int_equal(atomic_load(&c->head.now), KY_SOURCE_PERF);
+	judge(c, 20);
+	assert_int_equal(leave_count, 0);
+	assert_int_equal(atomic_load(&c->head.switch_ns), 0); /* nothing was tried for it */
+	counted_per_s = 20000;
+	judge(c, 2);
+	assert_int_equal(leave_count, 0);
+	judge(c, 1);
+	assert_int_equal(left_hz, 99);
+	/* Until it has begun, the events stay. */
+	put_period_ns = 0;
+	judge(c, 5);
+	assert_int_equal(open_count, 1);
+	assert_int_equal(put_period_ns, 1000);
+	put_period_ns = 0;
+	answer(c, 0);
+	assert_int_equal(open_count, 0);
+	assert_int_equal(put_period_ns, 0); /* what both saw is counted once */
+	assert_int_equal(ky_cpu_sampler_step(&c->sampler), UINT64_MAX);
+	/* It is said, and why. */
+	assert_int_equal(atomic_load(&c->head.now), KY_SOURCE_TIMER);
+	assert_int_equal(atomic_load(&c->head.switches_per_s), 20000);
+	assert_int_equal(atomic_load(&c->head.switch_ns), 2000);
+	close_case(c);
+}
+
+/* Without the events no rate of them is to be set: the timers follow the settings. */
+static void choice__of_timers_leaves_the_settings_to_them(void **state)
+{
+	struct case_ *c = open_left_case();
+
+	(void)state;
+	atomic_store(&c->head.rate_hz, 77);
+	want(c, 500);
+	want(c, OFF);
+	assert_int_equal(open_count, 0);
+	assert_int_equal(atomic_load(&c->head.rate_hz), 77);
+	close_case(c);
+}
+
+static void choice__changes_back_where_switches_are_few(void **state)
+{
+	struct case_ *c = open_left_case();
+
+	(void)state;
+	counted_per_s = 200; /* below the line, and not by much */
+	judge(c, 10);
+	assert_int_equal(open_count, 0);
+	counted_per_s = 10;
+	judge(c, 3);
+	assert_int_equal(open_count, 1);
+	assert_false(the_perf.is_paused);
+	assert_int_equal(left_hz, 0);
+	assert_int_equal(atomic_load(&c->head.now), KY_SOURCE_PERF);
+	assert_int_equal(atomic_load(&c->head.rate_hz), 99);
+	/* Not to and fro. */
+	counted_per_s = 20000;
+	judge(c, 10);
+	assert_int_equal(open_count, 1);
+	c->sampler.settled_ns = 0;
+	judge(c, 3);
+	assert_int_equal(left_hz, 99);
+	close_case(c);
+}
+
+/* A process that has a handler for the signal, or may make no timers. */
+static void choice__that_a_process_refuses_is_final(void **state)
+{
+	struct case_ *c = open_case();
+
+	(void)state;
+	counted_per_s = 20000;
+	judge(c, 3);
+	answer(c, EBUSY);
+	assert_int_equal(left_hz, 0);
+	assert_int_equal(open_count, 1);
+	c->sampler.settled_ns = 0;
+	judge(c, 10);
+	assert_int_equal(leave_count, 2);
+	assert_int_equal(open_count, 1);
+	close_case(c);
+}
+
+/* It may have no timers yet: the events are there for it. */
+static void choice__ends_where_another_process_comes(void **state)
+{
+	struct case_ *c = open_left_case();
+	static struct ky_sample_class_head head;
+	struct ky_sampled_ring other = {.pid = 7, .cpu = {.head = &head, .cell_count = 1}};
+
+	(void)state;
+	assert_true(ky_sampled_rings_add(&c->rings, &other));
+	(void)ky_cpu_sampler_step(&c->sampler);
+	assert_int_equal(open_count, 1);
+	assert_int_equal(left_hz, 0);
+	ky_sampled_rings_remove(&c->rings, &other);
+	close_case(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +547,11 @@ int main(void)
 		cmocka_unit_test(own__refusal_is_final),
 		cmocka_unit_test(lost__samples_before_the_first_one),
 		cmocka_unit_test(between__reads_once_it_is_due),
+		cmocka_unit_test(choice__of_frequent_switches_is_the_process_and_no_event),
+		cmocka_unit_test(choice__of_timers_leaves_the_settings_to_them),
+		cmocka_unit_test(choice__changes_back_where_switches_are_few),
+		cmocka_unit_test(choice__that_a_process_refuses_is_final),
+		cmocka_unit_test(choice__ends_where_another_process_comes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

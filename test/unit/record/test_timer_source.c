@@ -494,6 +494,61 @@ static void external__sampler_keeps_the_timers_off(void **state)
 	assert_int_equal(kernel.made, 0);
 }
 
+/* perf_event samples this process from outside, until that leaves it to us, and takes it back. */
+static void external__sampler_leaves_it_and_takes_it_back(void **state)
+{
+	struct ky_ring_control *control = ky_engine.ring->control;
+
+	(void)state;
+	atomic_fetch_or(&cells.head->source, 1u << KY_SOURCE_PERF);
+	atomic_store(&cells.head->rate_hz, 99);
+	kernel.tids[kernel.tid_count++] = OTHER;
+	ky_timer_source.apply(0);
+	assert_int_equal(kernel.made, 0);
+	atomic_store(&control->own_sample_hz, RATE);
+	ky_timer_source.apply(0);
+	assert_int_equal(kernel.made, 2);
+	assert_int_equal(ns_of(timer_of(OTHER)->when.it_interval), PERIOD);
+	assert_int_equal(atomic_load(&cells.head->now), KY_SOURCE_TIMER);
+	assert_int_equal(atomic_load(&cells.head->rate_hz), RATE);
+	expire(0);
+	assert_int_equal(sample_count(), 1);
+	/* Taken back: no timer waits for its thread's next expiry, and nothing of ours says what
+	 * the rate is. */
+	atomic_store(&control->own_sample_hz, 0);
+	atomic_store(&cells.head->now, KY_SOURCE_PERF);
+	atomic_store(&cells.head->rate_hz, 99);
+	ky_timer_source.apply(0);
+	assert_int_equal(ns_of(timer_of(OTHER)->when.it_interval), SECOND);
+	expire(0);
+	assert_int_equal(sample_count(), 1);
+	assert_int_equal(atomic_load(&cells.head->rate_hz), 99);
+	assert_int_equal(atomic_load(&cells.head->now), KY_SOURCE_PERF);
+	atomic_store(&control->own_sample_hz, RATE);
+	ky_timer_source.apply(0);
+	assert_int_equal(ns_of(timer_of(OTHER)->when.it_interval), PERIOD);
+	assert_int_equal(atomic_load(&cells.head->now), KY_SOURCE_TIMER);
+	/* At the rate of the settings, where they name one. */
+	set_hz(250);
+	ky_timer_source.apply(0);
+	assert_int_equal(ns_of(timer_of(OTHER)->when.it_interval), SECOND / 250);
+	set_hz(KY_SETTING_OFF);
+	ky_timer_source.apply(0);
+	assert_int_equal(ns_of(timer_of(OTHER)->when.it_interval), SECOND);
+}
+
+static void external__sampler_learns_who_cannot(void **state)
+{
+	(void)state;
+	assert_true(signal(SIGPROF, on_host) != SIG_ERR);
+	atomic_fetch_or(&cells.head->source, 1u << KY_SOURCE_PERF);
+	atomic_store(&ky_engine.ring->control->own_sample_hz, RATE);
+	ky_timer_source.apply(0);
+	assert_int_equal(refusal(), EBUSY);
+	assert_int_equal(kernel.made, 0);
+	assert_int_equal(atomic_load(&cells.head->now), KY_SOURCE_NONE);
+}
+
 static void stop__and_start_again(void **state)
 {
 	(void)state;
@@ -556,6 +611,8 @@ int main(void)
 		CASE(host__that_takes_the_signal_over_gets_it),
 		CASE(host__that_claims_the_signal_finds_it_unchanged),
 		CASE(external__sampler_keeps_the_timers_off),
+		CASE(external__sampler_leaves_it_and_takes_it_back),
+		CASE(external__sampler_learns_who_cannot),
 		CASE(stop__and_start_again),
 		CASE(fork__child_forgets_without_a_call),
 		CASE(threads__beyond_the_table_are_refused),
