@@ -138,7 +138,7 @@ complete -c kymo -n '__fish_seen_subcommand_from run attach' -l rotate-interval 
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l segment-bytes -x -d 'Begin a new segment after SIZE before compression (default 64M)'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l total-bytes -x -d 'Keep at most SIZE of this service\'s segments (default 1G), or end FILE there (default: no bound)'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l sample -x -a 'off' -d 'Stack samples per second of CPU time, 1 to 1000 (default 99)'
-complete -c kymo -n '__fish_seen_subcommand_from run attach' -l sampler -x -a 'auto perf timers' -d 'The sampler: perf_event, timers inside the process, or auto, perf where it works (default auto)'
+complete -c kymo -n '__fish_seen_subcommand_from run attach' -l sampler -x -a 'auto perf timers' -d 'The sampler: perf_event, timers inside the process, or auto, what costs less (default auto)'
 complete -c kymo -n '__fish_seen_subcommand_from run' -l sample-bytes -x -d 'Memory for the samples of a process, 64K to 256M (default 2M, with --alloc 8M)'
 complete -c kymo -n '__fish_seen_subcommand_from run' -l alloc -a 'off' -d 'Sample one of SIZE allocated bytes, 1K to 1G (without SIZE 512K; default off)'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l switches -x -a 'on off' -d 'Record when threads were off-CPU inside a poll, by the kernel\'s context switches (default on)'

@@ -63,8 +63,10 @@ int ky_off_cpu_sampler_open(struct ky_off_cpu_sampler *sampler,
 	if (ky_switch_windows_open(&sampler->windows, how, can_rest) != 0)
 		return -ENOMEM;
 	/* A forked child would keep what they open. */
-	if (!can_rest)
+	if (!can_rest) {
 		ky_switch_windows_add_wakes(sampler->windows, pid_at);
+		ky_switch_windows_leave_between(sampler->windows, pid_at);
+	}
 	return 0;
 }
 

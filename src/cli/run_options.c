@@ -83,7 +83,7 @@ static const struct argp_option recording_options[] = {
 	{"sample", KEY_SAMPLE, "HZ|off", 0,
 	 "Stack samples per second of CPU time, 1 to 1000 (default 99)", 0},
 	{"sampler", KEY_SAMPLER, "auto|perf|timers", 0,
-	 "The sampler: perf_event, timers inside the process, or auto, perf where it works "
+	 "The sampler: perf_event, timers inside the process, or auto, what costs less "
 	 "(default auto)",
 	 0},
 	{"switches", KEY_SWITCHES, "on|off", 0,

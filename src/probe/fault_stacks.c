@@ -26,6 +26,7 @@ static struct ky_perf_options options_like(const struct ky_perf_options *how)
 	return (struct ky_perf_options){.is_faults = true,
 					.has_kernel = how->has_kernel,
 					.is_of_threads = how->is_of_threads,
+					.is_held = how->is_held,
 					.stack_bytes = STACK_BYTES,
 					.ring_bytes_max = RING_BYTES};
 }
@@ -106,12 +107,17 @@ void ky_fault_stacks_open(struct ky_fault_stacks *of, const struct ky_perf_optio
 
 	if (of->refusal)
 		return;
-	if (is_running)
+	if (is_running && !how->is_held)
 		of->refusal = ky_perf_add_all(&of->perf, &faults, pid);
 	else
 		of->refusal = ky_perf_open(&of->perf, &faults, pid);
 	if (of->refusal)
 		ky_fault_stacks_close(of);
+}
+
+int ky_fault_stacks_attach(struct ky_fault_stacks *of, pid_t pid)
+{
+	return ky_perf_add_all(&of->perf, NULL, pid);
 }
 
 void ky_fault_stacks_close(struct ky_fault_stacks *of)

@@ -67,6 +67,8 @@ void ky_fault_stacks_close(struct ky_fault_stacks *of);
 
 /* A fault was reported. */
 void ky_fault_stacks_note(struct ky_fault_stacks *of, uint64_t ns);
+/* Of rings that are held: the threads of this process. Returns 0, -errno. */
+int ky_fault_stacks_attach(struct ky_fault_stacks *of, pid_t pid);
 /* Lets it count, or shuts it. is_open: a window is. */
 void ky_fault_stacks_follow(struct ky_fault_stacks *of, bool is_open, uint64_t now_ns);
 

@@ -180,13 +180,22 @@ uint32_t ky_perf_read_switches(struct ky_perf *perf, ky_perf_switch_fn fn, void 
 /* One ring a CPU, all of this size. A CPU that is off has none. */
 static int open_rings(struct ky_perf *perf, pid_t pid, size_t ring_bytes)
 {
+	struct perf_event_attr attr = perf->attr;
 	int err = 0, opened = 0;
+
+	if (perf->options.is_held) {
+		pid = (pid_t)syscall(SYS_gettid);
+		attr.inherit = 0;
+#if defined(PERF_ATTR_SIZE_VER7)
+		attr.inherit_thread = 0;
+#endif
+	}
 
 	perf->ring_bytes = ring_bytes;
 	for (uint32_t i = 0; i < perf->cpu_count && !err; i++) {
 		struct ky_perf_ring *ring = &perf->rings[i];
 
-		ring->fd = ky_perf_event_open(&perf->attr, pid, (int)i);
+		ring->fd = ky_perf_event_open(&attr, pid, (int)i);
 		if (ring->fd == -ENODEV) {
 			ring->fd = -1;
 			continue;
@@ -237,7 +246,7 @@ int ky_perf_pause(struct ky_perf *perf, bool is_paused)
 {
 	int err = 0, failed;
 
-	for (uint32_t i = 0; i < perf->cpu_count; i++) {
+	for (uint32_t i = 0; i < perf->cpu_count && !perf->options.is_held; i++) {
 		failed = perf->rings[i].fd < 0 ? 0 :
 						 ky_perf_event_pause(perf->rings[i].fd, is_paused);
 		err = failed ? failed : err;
@@ -309,6 +318,7 @@ int ky_perf_add(struct ky_perf *perf, pid_t tid)
 
 int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options, pid_t pid)
 {
+	uint32_t without_tid = *perf ? (*perf)->options.without_tid : options->without_tid;
 	static uint32_t tids[THREADS_MAX];
 	uint32_t count = 0;
 	char path[48];
@@ -320,10 +330,12 @@ int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options
 	tasks = opendir(path);
 	while (tasks && (entry = readdir(tasks)) != NULL && count < THREADS_MAX) {
 		tids[count] = (uint32_t)strtoul(entry->d_name, NULL, 10);
-		count += tids[count] && tids[count] != options->without_tid;
+		count += tids[count] && tids[count] != without_tid;
 	}
 	if (tasks)
 		closedir(tasks);
+	if (*perf)
+		options = &(*perf)->options;
 	if (options->fds_max && (uint64_t)count * ky_perf_event_cpus() > options->fds_max)
 		return -EMFILE;
 	for (uint32_t i = 0; i < count && !err; i++) {
@@ -335,6 +347,16 @@ int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options
 			err = 0;
 	}
 	return err;
+}
+
+bool ky_perf_leave(struct ky_perf *perf, uint32_t most)
+{
+	if (!perf->options.is_held || perf->more_count > most)
+		return false;
+	for (uint32_t i = 0; i < perf->more_count; i++)
+		ky_perf_event_close(perf->more[i]);
+	perf->more_count = 0;
+	return true;
 }
 
 uint32_t ky_perf_fds(const struct ky_perf *perf, int *out, uint32_t max)

@@ -37,7 +37,10 @@ struct ky_perf_options {
 	/* A sample each time that a thread has waited for a page from a disk, without the kernel's
 	 * frames; rate_hz is 0. Opened paused. */
 	bool is_faults;
-	bool is_minor;        /* of both, for a test: every fault */
+	bool is_minor; /* of both, for a test: every fault */
+	/* Rings alone, of events of the calling thread that never count. The threads that are added
+	 * write into them, until ky_perf_leave(). */
+	bool is_held;
 	uint32_t without_tid; /* ky_perf_add_all() leaves this thread out; 0: none */
 };
 
@@ -113,9 +116,14 @@ uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx);
 uint32_t ky_perf_read_switches(struct ky_perf *perf, ky_perf_switch_fn fn, void *ctx);
 
 /* Every thread of a process that is there, listed first: one made by a thread that is watched
- * already inherits that, and must not be taken twice. *perf: NULL opens it. Returns 0, -errno; then
+ * already inherits that, and must not be taken twice. *perf: NULL opens it with these
+ * options. Returns 0, -errno; then
  * what is open is the caller's to close. */
 int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options, pid_t pid);
+
+/* Closes the events of all threads that were added, where these are `most` at most. Of rings that
+ * are held; they stay, with what they hold. Returns whether it did. */
+bool ky_perf_leave(struct ky_perf *perf, uint32_t most);
 
 /* Its descriptors. Returns how many there are, max at most. */
 uint32_t ky_perf_fds(const struct ky_perf *perf, int *out, uint32_t max);

@@ -29,6 +29,8 @@
 #define CHECK_NS UINT64_C(20000000)
 /* From a wake-up to the queue of a CPU that has to leave its sleep first. */
 #define WAY_IN_NS UINT64_C(200000)
+#define EVENTS_MAX 512u /* that windows open and close, some 5 us each */
+#define RETRY_NS SECOND_NS
 #define STATES_MAX 4u /* of threads that are asked for at a reading, some 9 us each */
 
 struct ky_switch_windows {
@@ -44,6 +46,9 @@ struct ky_switch_windows {
 	struct ky_perf_switch *records; /* read, and not taken yet */
 	uint32_t record_count;
 	bool can_rest;
+	ky_switch_pid_fn pid;                /* NULL: events are open between windows, too */
+	bool is_attached;                    /* threads have events */
+	bool was_refused;                    /* at the last window */
 	bool is_open;                        /* a window */
 	bool is_resting;                     /* no time ends it */
 	uint64_t window_ns, end_ns;          /* of it */
@@ -109,6 +114,14 @@ void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_p
 	switches->pairs.covers_ctx = &switches->wakes;
 }
 
+void ky_switch_windows_leave_between(struct ky_switch_windows *switches, ky_switch_pid_fn pid)
+{
+	if (!switches || switches->refusal)
+		return;
+	switches->pid = pid;
+	switches->how.is_held = true;
+}
+
 void ky_switch_windows_close(struct ky_switch_windows *switches)
 {
 	if (!switches)
@@ -124,7 +137,8 @@ void ky_switch_windows_close(struct ky_switch_windows *switches)
 
 static int open_switches(struct ky_switch_windows *switches, pid_t pid, bool is_running)
 {
-	int err = is_running ? ky_perf_add_all(&switches->perf, &switches->how, pid) :
+	bool is_at_once = is_running && !switches->how.is_held;
+	int err = is_at_once ? ky_perf_add_all(&switches->perf, &switches->how, pid) :
 			       ky_perf_open(&switches->perf, &switches->how, pid);
 
 	if (err) {
@@ -487,6 +501,71 @@ static void put_window(const struct ky_switch_windows *switches,
 
 /* ---- windows ---- */
 
+/* Of processes that want times; one with two rings has its threads once. */
+static int attach_all(struct ky_switch_windows *switches, const struct ky_switch_places *places,
+		      bool is_of_faults)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < places->count && !err; i++) {
+		uint32_t pid = switches->pid(places->ctx, i), j = 0;
+
+		while (j < i &&
+		       (switches->pid(places->ctx, j) != pid || !places->at(places->ctx, j)))
+			j++;
+		if (j < i || !places->at(places->ctx, i))
+			continue;
+		err = is_of_faults ? ky_fault_stacks_attach(&switches->faults, (pid_t)pid) :
+				     ky_perf_add_all(&switches->perf, NULL, (pid_t)pid);
+	}
+	return err;
+}
+
+static void leave_all(struct ky_switch_windows *switches, uint32_t most)
+{
+	if (!switches->pid || !ky_perf_leave(switches->perf, most))
+		return;
+	switches->is_attached = false;
+	if (switches->faults.perf)
+		(void)ky_perf_leave(switches->faults.perf, UINT32_MAX);
+}
+
+static void say_refusal(struct ky_switch_windows *switches, const struct ky_switch_places *places,
+			int err)
+{
+	for (uint32_t i = 0; i < places->count && (err || switches->was_refused); i++) {
+		const struct ky_sample_ring *ring = places->at(places->ctx, i);
+
+		if (ring)
+			atomic_store_explicit(&ring->head->refusals[KY_SOURCE_SWITCHES],
+					      (uint32_t)-err, memory_order_relaxed);
+	}
+	switches->was_refused = err != 0;
+}
+
+/* The threads that there are now; those they make meanwhile inherit it. Stacks of faults first,
+ * also where they are not wanted yet: in the middle of a window they could not be added.
+ * Returns false where that is refused, which is tried again. */
+static bool attach(struct ky_switch_windows *switches, const struct ky_switch_places *places)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	int err = 0;
+
+	if (!switches->pid || switches->is_attached)
+		return true;
+	if (switches->faults.perf)
+		err = attach_all(switches, places, true);
+	if (!err)
+		err = attach_all(switches, places, false);
+	if (err) {
+		leave_all(switches, UINT32_MAX);
+		switches->due_ns = now_ns + RETRY_NS;
+	}
+	switches->is_attached = !err;
+	say_refusal(switches, places, err);
+	return !err;
+}
+
 static void open_window(struct ky_switch_windows *switches, uint64_t now_ns, bool goes_on)
 {
 	switches->window_ns = now_ns;
@@ -504,6 +583,8 @@ static void begin_window(struct ky_switch_windows *switches, const struct ky_swi
 {
 	/* What came between the last one's end and the pause. */
 	read_records(switches, places);
+	if (!attach(switches, places))
+		return;
 	ky_switch_wakes_window(&switches->wakes, places, ky_now_ns(CLOCK_MONOTONIC));
 	/* Before the switches: a thread that was seen to wait was then seen to be woken. */
 	ky_switch_wakes_pause(&switches->wakes, false);
@@ -584,6 +665,7 @@ static bool end_window(struct ky_switch_windows *switches, const struct ky_switc
 	if (gap_ns || is_last) {
 		(void)ky_perf_pause(switches->perf, true);
 		ky_fault_stacks_follow(&switches->faults, false, switches->end_ns);
+		leave_all(switches, EVENTS_MAX);
 		ky_switch_wakes_pause(&switches->wakes, true);
 		add_still(switches);
 		ky_switch_pairs_end(&switches->pairs, switches->end_ns);
@@ -592,9 +674,11 @@ static bool end_window(struct ky_switch_windows *switches, const struct ky_switc
 	put_window(switches, places, switches->end_ns, switches->end_ns - switches->window_ns);
 	switches->is_resting = switches->can_rest && !gap_ns && was_quiet(switches);
 	switches->stretch_ns = switches->end_ns;
-	switches->rate = (uint64_t)((double)(switches->switch_count + switches->window_lost) *
-				    (double)SECOND_NS /
-				    (double)(switches->end_ns - switches->window_ns));
+	if (switches->end_ns > switches->window_ns)
+		switches->rate = (uint64_t)((double)(switches->switch_count +
+						     switches->window_lost) *
+					    (double)SECOND_NS /
+					    (double)(switches->end_ns - switches->window_ns));
 	switches->taken_count = switches->cpu_ns = switches->window_lost = 0;
 	switches->switch_count = switches->copy_count = 0;
 	switches->is_open = false;
@@ -683,7 +767,8 @@ uint64_t ky_switch_windows_step(struct ky_switch_windows *switches,
 	if (switches->is_resting && (switches->taken_count || switches->window_lost))
 		switches->is_resting = false;
 	switches->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
-	if (!switches->stretch_ns || ky_switch_windows_is_resting(switches))
+	if ((!switches->stretch_ns && !switches->was_refused) ||
+	    ky_switch_windows_is_resting(switches))
 		return UINT64_MAX;
 	until_ns = switches->is_open ? switches->end_ns : switches->due_ns;
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);

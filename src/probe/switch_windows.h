@@ -49,6 +49,11 @@ typedef uint32_t (*ky_switch_pid_fn)(const void *places_ctx, uint32_t i);
 
 void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid);
 
+/* Between windows no event is to be open on any thread: one makes each switch dearer, also where it
+ * is disabled. Each window opens those of the threads that there are then, up to 512 of them on all
+ * CPUs; where there are more they stay open. Before _start() and _attach(). */
+void ky_switch_windows_leave_between(struct ky_switch_windows *switches, ky_switch_pid_fn pid);
+
 void ky_switch_windows_close(struct ky_switch_windows *switches); /* NULL: no-op */
 
 /* Of CMD while it waits for its exec, and of all threads of a process that runs. Nothing comes of

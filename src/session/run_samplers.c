@@ -143,6 +143,8 @@ int ky_run_samplers_attach(struct ky_run_samplers *samplers, uint32_t pid)
 {
 	int err = 0;
 
+	/* Signals of a process that runs already are left alone, unless it is asked for. */
+	samplers->samples.options.leave = NULL;
 	if (uses_perf(samplers))
 		err = ky_cpu_sampler_attach(&samplers->samples, pid);
 	else if (samplers->options->hz)

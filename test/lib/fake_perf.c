@@ -216,18 +216,20 @@ static uint64_t who(uint32_t pid, uint32_t tid)
 	return pid | (uint64_t)tid << 32;
 }
 
-/* The event that reports switches, or of faults, on that CPU. */
+/* The event that reports switches, or of faults, on that CPU: one that counts, if there is any. */
 static struct fake_perf_event *switches_on(int cpu, bool is_switch)
 {
+	struct fake_perf_event *found = NULL;
+
 	for (uint32_t i = 0; i < FAKE_PERF_EVENTS; i++) {
 		struct fake_perf_event *event = &fake_perf.events[i];
 
 		if (event->is_open && event->cpu == cpu &&
 		    event->attr.sample_type == KY_PERF_SWITCH_TYPE &&
-		    (!is_switch || event->attr.context_switch))
-			return event;
+		    (!is_switch || event->attr.context_switch) && (!found || event->is_enabled))
+			found = event;
 	}
-	return NULL;
+	return found;
 }
 
 bool fake_perf_switch(int cpu, uint32_t pid, uint32_t tid, uint64_t ns, uint32_t misc)

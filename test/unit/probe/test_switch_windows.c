@@ -548,6 +548,125 @@ static void faults__give_way_where_memory_is_short(void **state)
 	assert_int_equal(fake_perf_open_count(), FAKE_PERF_CPUS);
 }
 
+/* ---- events of windows alone ---- */
+
+static const struct ky_sample_ring *at_all(const void *ctx, uint32_t i)
+{
+	(void)ctx;
+	(void)i;
+	return &list.ring;
+}
+
+static uint32_t own_pid(const void *ctx, uint32_t i)
+{
+	(void)ctx;
+	(void)i;
+	return (uint32_t)getpid();
+}
+
+/* One process with two rings, as after its exec. */
+static const struct ky_switch_places two_places = {.count = 2, .at = at_all, .find = find};
+
+static uint64_t step_two_at(uint64_t ns)
+{
+	test_now.ns = ns;
+	return ky_switch_windows_step(windows, &two_places);
+}
+
+static void open_left_windows(void)
+{
+	const struct ky_perf_options how = {.is_switches = true, .has_kernel = true};
+
+	assert_int_equal(ky_switch_windows_open(&windows, &how, false), 0);
+	ky_switch_windows_leave_between(windows, own_pid);
+	/* What is opened for the process must not answer as for the tests. */
+	fake_perf.is_silent = true;
+	ky_switch_windows_start(windows, getpid());
+	assert_int_equal(ky_switch_windows_refusal(windows), 0);
+}
+
+/* That count, of those that are open. */
+static uint32_t counting(void)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < FAKE_PERF_EVENTS; i++)
+		count += fake_perf.events[i].is_open && fake_perf.events[i].is_enabled;
+	return count;
+}
+
+/* Of this process's only thread: switches, and while there are no gaps page faults beside them.
+ * What keeps the rings counts nothing, and no thread of the program's has it. */
+static void events__are_of_windows_alone(void **state)
+{
+	const uint32_t held = 2 * FAKE_PERF_CPUS;
+	struct ky_switch_interval interval;
+	uint64_t gap_ns, next_ns;
+
+	(void)state;
+	open_left_windows();
+	assert_int_equal(fake_perf_open_count(), held);
+	assert_int_equal(counting(), 0);
+	(void)step_two_at(T0);
+	assert_int_equal(fake_perf_open_count(), held + 2 * FAKE_PERF_CPUS);
+	assert_int_equal(counting(), 2 * FAKE_PERF_CPUS);
+	fill_window(T0 + MS, 500);
+	gap_ns = step_two_at(T0 + WINDOW);
+	assert_true(gap_ns > 0);
+	assert_int_equal(fake_perf_open_count(), held);
+	assert_int_equal(counting(), 0);
+	/* With gaps stacks of faults are taken only once there is a fault; from then on at once. */
+	next_ns = T0 + WINDOW + gap_ns;
+	(void)step_two_at(next_ns);
+	assert_int_equal(fake_perf_open_count(), held + 2 * FAKE_PERF_CPUS);
+	assert_int_equal(counting(), FAKE_PERF_CPUS);
+	assert_true(fake_perf_fault(0, PID, TID, next_ns + MS));
+	ky_switch_windows_fetch(windows, &two_places);
+	assert_int_equal(counting(), 2 * FAKE_PERF_CPUS);
+	wait_on(1, TID, next_ns + 2 * MS, next_ns + 4 * MS);
+	fill_window(next_ns + 5 * MS, 500);
+	gap_ns = step_two_at(next_ns + WINDOW);
+	while (sample_list_next(&list, &listed) &&
+	       (listed.sample.tid != TID || listed.sample.stamp < next_ns))
+		;
+	ky_switch_dec(&interval, listed.sample.stamp, listed.frames);
+	assert_int_equal(interval.begin_ns, next_ns + 2 * MS);
+	assert_int_equal(interval.end_ns, next_ns + 4 * MS);
+	assert_int_equal(fake_perf_open_count(), held);
+	(void)step_two_at(next_ns + WINDOW + gap_ns);
+	assert_int_equal(counting(), 2 * FAKE_PERF_CPUS);
+	ky_switch_windows_stop(windows, &two_places);
+	assert_int_equal(fake_perf_open_count(), held);
+}
+
+/* A program whose windows follow each other at once keeps its events. */
+static void events__stay_where_windows_continue(void **state)
+{
+	(void)state;
+	open_left_windows();
+	(void)step_two_at(T0);
+	(void)step_two_at(T0 + WINDOW);
+	(void)step_two_at(T0 + 3 * WINDOW);
+	assert_int_equal(counting(), 2 * FAKE_PERF_CPUS);
+}
+
+static void events__refused_at_a_window_are_told_and_tried_again(void **state)
+{
+	struct ky_sample_class_head *head = list.ring.head;
+
+	(void)state;
+	open_left_windows();
+	fake_perf.open_error = -EMFILE;
+	assert_int_equal(step_two_at(T0), SECOND);
+	assert_int_equal(atomic_load(&head->refusals[KY_SOURCE_SWITCHES]), EMFILE);
+	assert_int_equal(counting(), 0);
+	assert_int_equal(fake_perf_open_count(), 2 * FAKE_PERF_CPUS);
+	fake_perf.open_error = 0;
+	(void)step_two_at(T0 + SECOND);
+	assert_int_equal(atomic_load(&head->refusals[KY_SOURCE_SWITCHES]), 0);
+	assert_int_equal(counting(), 2 * FAKE_PERF_CPUS);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -571,6 +690,9 @@ int main(void)
 		CASE(refusal__is_described_and_has_no_other_effect),
 		CASE(refusal__is_of_an_event_without_records),
 		CASE(faults__give_way_where_memory_is_short),
+		CASE(events__are_of_windows_alone),
+		CASE(events__stay_where_windows_continue),
+		CASE(events__refused_at_a_window_are_told_and_tried_again),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
