@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ship/latest.h>
+#include <ship/sent_list.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -232,7 +233,8 @@ static bool has_our_magic(int fd, const char *name)
 	return memcmp(head, raw, sizeof(raw)) == 0;
 }
 
-static bool delete_segment(int service_fd, const struct segment *segment)
+/* *unsent: destinations that do not have it. */
+static bool delete_segment(int service_fd, const struct segment *segment, uint32_t *unsent)
 {
 	int run_fd = openat(service_fd, segment->run,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
@@ -248,6 +250,8 @@ static bool delete_segment(int service_fd, const struct segment *segment)
 			     has_our_magic(fd, segment->name) &&
 			     unlinkat(run_fd, segment->name, 0) == 0;
 		close(fd);
+		if (is_deleted)
+			*unsent = ky_sent_lists_note_deleted(run_fd, segment->name, segment->bytes);
 	}
 	close(run_fd);
 	return is_deleted;
@@ -268,11 +272,13 @@ static void remove_empty_run(int service_fd, const char *run, const char *keep_r
 		const char *name = entry->d_name;
 
 		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-		    strcmp(name, KY_RUN_LOCK) != 0 && strcmp(name, KY_RUN_MARKER) != 0)
+		    strcmp(name, KY_RUN_LOCK) != 0 && strcmp(name, KY_RUN_MARKER) != 0 &&
+		    !ky_sent_list_is_name(name))
 			is_empty = false;
 	}
 	lock = is_empty ? openat(dirfd(list), KY_RUN_LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
 	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
+		ky_sent_lists_remove(dirfd(list));
 		unlinkat(dirfd(list), KY_RUN_LOCK, 0);
 		unlinkat(dirfd(list), KY_RUN_MARKER, 0);
 		if (unlinkat(service_fd, run, AT_REMOVEDIR) == 0 && ky_latest_is(service_fd, run))
@@ -303,9 +309,12 @@ int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
 		sort_by_age(&found);
 	for (size_t i = 0; !found.err && i < found.count && out->total_bytes > bytes_max; i++) {
 		const struct segment *segment = &found.segments[i];
+		uint32_t unsent = 0;
 
-		if (segment->is_kept || !delete_segment(service_fd, segment))
+		if (segment->is_kept || !delete_segment(service_fd, segment, &unsent))
 			continue;
+		out->unsent_count += unsent != 0;
+		out->unsent_bytes += unsent ? segment->bytes : 0;
 		out->total_bytes -= segment->bytes;
 		out->deleted_bytes += segment->bytes;
 		out->deleted_count++;

@@ -21,6 +21,8 @@ struct ky_retention {
 	uint64_t total_bytes; /* left after the call, .active files included */
 	uint64_t deleted_count;
 	uint64_t deleted_bytes;
+	uint64_t unsent_count; /* ... of them, that a destination does not have (sent_list.h) */
+	uint64_t unsent_bytes;
 };
 
 /* Deletes the oldest segments below the directory until total_bytes <= bytes_max, or nothing

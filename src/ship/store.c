@@ -120,6 +120,16 @@ static int mark_run(struct ky_store *store)
 	return err;
 }
 
+/* Who holds it, for a sender that serves its own process alone. */
+static void write_owner(int lock_fd)
+{
+	char text[24];
+	int count = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+
+	if (ftruncate(lock_fd, 0) == 0)
+		(void)ky_disk_write_all(lock_fd, (const uint8_t *)text, (size_t)count);
+}
+
 static int lock_run(struct ky_store *store)
 {
 	store->lock_fd = openat(store->run_fd, KY_RUN_LOCK,
@@ -128,6 +138,7 @@ static int lock_run(struct ky_store *store)
 		return -errno;
 	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	write_owner(store->lock_fd);
 	return 0;
 }
 
@@ -269,6 +280,8 @@ static void apply_bound(struct ky_store *store)
 		return;
 	store->stats.segments_deleted += done.deleted_count;
 	store->stats.bytes_deleted += done.deleted_bytes;
+	store->stats.segments_unsent += done.unsent_count;
+	store->stats.bytes_unsent += done.unsent_bytes;
 	store->sealed_total = done.total_bytes > active ? done.total_bytes - active : 0;
 	/* Checking again makes sense only once there is more to read. */
 	store->retry_bytes = active + store->total_bytes_max / 64;

@@ -3,7 +3,8 @@
  *
  * Layout:  DIR/SERVICE/RUN/NNNNNN.trc[.zst|.gz]    sealed segment
  *          DIR/SERVICE/RUN/NNNNNN.trc[...].active  being written
- *          DIR/SERVICE/RUN/.lock                   flock held while recording
+ *          DIR/SERVICE/RUN/.lock                   flock held while recording, by this pid
+ *          DIR/SERVICE/RUN/.sent-...               what a destination has (sent_list.h)
  *          DIR/SERVICE/latest                      link to the run that began last (latest.h)
  * RUN is DATE-BOOTID8-PID-START, DATE in UTC. A process has one: a later recorder of it takes the
  * directory that is there.
@@ -68,6 +69,7 @@ bool ky_store_is_over(const struct ky_store *store, uint64_t raw_bytes, uint64_t
 
 struct ky_store_stats {
 	uint64_t segments_sealed, bytes_raw, bytes_stored, segments_deleted, bytes_deleted;
+	uint64_t segments_unsent, bytes_unsent; /* deleted, and a destination does not have them */
 	int last_error;
 	int latest_error;        /* why there is no link `latest` to this run; 0: there is */
 	bool is_full;            /* the single file has reached its bound */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* kymo upload: what `kymo run` wrote to a directory, sent to destinations. */
+#include <cli/cli.h>
+
+#include <base/json_write.h>
+#include <base/now.h>
+#include <base/out_text.h>
+#include <cli/destinations.h>
+#include <cli/shared_options.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <string.h>
+
+struct upload_arguments {
+	struct ky_destinations destinations;
+	const char *directory;
+	bool is_json;
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct upload_arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->destinations;
+		state->child_inputs[1] = &arguments->is_json;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->directory)
+			ky_option_error("one directory at a time; '%s' is a second one", text);
+		arguments->directory = text;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		ky_option_error("which directory? It is what `kymo run` wrote to, such as "
+				"kymo-traces");
+		return 0;
+	case ARGP_KEY_END:
+		if (!arguments->destinations.count)
+			ky_option_error("say where to send it with --to s3://BUCKET/PREFIX");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void say(void *ctx, const char *text)
+{
+	(void)ctx;
+	ky_cli_notice("%s", text);
+}
+
+/* One that is asked again within the time that is left. */
+static bool wait_for(struct ky_sender *sender, uint64_t end_ns)
+{
+	uint64_t due_ns = ky_sender_due_ns(sender), now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	if (due_ns >= end_ns || now_ns >= end_ns)
+		return false;
+	if (due_ns > now_ns)
+		ky_sleep_ns(due_ns - now_ns);
+	return true;
+}
+
+static void print_json(const struct ky_sender_totals *totals, struct ky_buf *out)
+{
+	ky_json_open(out, NULL, "{");
+	ky_json_text(out, "to", totals->name);
+	ky_json_number(out, "sent", totals->taken_count);
+	ky_json_number(out, "sent_bytes", totals->taken_bytes);
+	ky_json_number(out, "left", totals->waiting_count);
+	ky_json_number(out, "left_bytes", totals->waiting_bytes);
+	ky_json_number(out, "refused", totals->refused_count);
+	ky_json_number(out, "runs_elsewhere", totals->elsewhere_count);
+	ky_json_text_or_null(out, "reason", totals->reason[0] ? totals->reason : NULL);
+	ky_json_close(out, "}");
+	ky_out_text(out, "\n");
+}
+
+static void print_text(const struct ky_sender_totals *totals, struct ky_buf *out)
+{
+	char bytes[KY_OUT_CELL_BYTES], count[KY_OUT_CELL_BYTES];
+
+	ky_out_safe(out, totals->name, strlen(totals->name));
+	ky_out_format(out, ": sent %s segment%s, %s", ky_out_count(count, totals->taken_count),
+		      totals->taken_count == 1 ? "" : "s",
+		      ky_out_bytes(bytes, totals->taken_bytes));
+	if (totals->waiting_count)
+		ky_out_format(out, "; %s left, %s", ky_out_count(count, totals->waiting_count),
+			      ky_out_bytes(bytes, totals->waiting_bytes));
+	ky_out_text(out, "\n");
+}
+
+static int report(const struct upload_arguments *arguments, const struct ky_sender *sender)
+{
+	struct ky_sender_totals totals;
+	int code = KY_EXIT_OK;
+	struct ky_buf out;
+
+	ky_buf_init(&out, 0);
+	for (uint32_t i = 0; i < arguments->destinations.count; i++) {
+		ky_sender_totals(sender, i, &totals);
+		if (arguments->is_json)
+			print_json(&totals, &out);
+		else if (!ky_cli_is_quiet())
+			print_text(&totals, &out);
+		if (totals.waiting_count || totals.elsewhere_count || totals.reason[0])
+			code = KY_EXIT_TROUBLE;
+		if (totals.elsewhere_count)
+			ky_cli_error("%s: another process sends %llu of the runs", totals.name,
+				     (unsigned long long)totals.elsewhere_count);
+		if (totals.waiting_count)
+			ky_cli_error("%s: %llu left, the oldest is %s; they stay there, and the "
+				     "next upload sends them",
+				     totals.name, (unsigned long long)totals.waiting_count,
+				     totals.first_waiting);
+	}
+	if (ky_cli_print(&out))
+		code = KY_EXIT_TROUBLE;
+	ky_buf_release(&out);
+	return code;
+}
+
+static int upload(const struct upload_arguments *arguments, struct ky_sender *sender)
+{
+	uint64_t end_ns = ky_now_ns(CLOCK_MONOTONIC) + arguments->destinations.timeout_ns;
+	int err;
+
+	ky_sender_finish_at(sender, end_ns);
+	do {
+		err = ky_sender_pass(sender);
+	} while (!err && wait_for(sender, end_ns));
+	if (err == -ENOENT) {
+		ky_cli_error("%s: no run of `kymo run` is in there", arguments->directory);
+		return KY_EXIT_TROUBLE;
+	}
+	if (err) {
+		ky_cli_error("%s: %s", arguments->directory, kymo_error_text(err));
+		return KY_EXIT_TROUBLE;
+	}
+	return report(arguments, sender);
+}
+
+int ky_cmd_upload(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&ky_destinations_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
+	static const struct argp argp = {
+		NULL,
+		parse,
+		"DIR",
+		"Sends the sealed segments below DIR that a destination does not have yet, oldest "
+		"first, and what dead processes left. Nothing is deleted here. What a destination "
+		"has is in a list beside the segments, so that each is sent once.\v"
+		"Credentials, region and endpoint are those of the AWS tools: AWS_ACCESS_KEY_ID "
+		"and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL. Exit "
+		"status: 0 all is there; 1 something is left, and a sentence says why.",
+		children,
+		0,
+		0};
+	struct upload_arguments arguments = {.directory = NULL};
+	struct ky_sender_options options = {.say = say};
+	struct ky_sender *sender;
+	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+
+	if (code)
+		return code;
+	options.directory = arguments.directory;
+	ky_destinations_make(&arguments.destinations, &options);
+	if (ky_sender_open(&sender, &options)) {
+		ky_cli_error("no memory");
+		return KY_EXIT_TROUBLE;
+	}
+	code = upload(&arguments, sender);
+	ky_sender_close(sender);
+	return code;
+}

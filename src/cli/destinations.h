@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* destinations.h - where segments are sent: the options that `kymo run` and `kymo upload` share.
+ *
+ * Memory:  the words are argv's.
+ * Errors:  wrong words end the process with a sentence (ky_option_error()).
+ */
+#ifndef KY_CLI_DESTINATIONS_H
+#define KY_CLI_DESTINATIONS_H
+
+#include <argp.h>
+#include <send/layout.h>
+#include <send/sender.h>
+
+#define KY_UPLOAD_TIMEOUT_NS UINT64_C(30000000000)
+
+struct ky_destinations {
+	const char *words[KY_SENDER_STAGES_MAX]; /* s3://..., or a command */
+	bool are_commands[KY_SENDER_STAGES_MAX];
+	uint32_t count;
+	enum ky_layout layout;
+	bool has_layout;
+	uint64_t timeout_ns;
+};
+
+/* --to, --exec, --layout, --upload-timeout: a struct ky_destinations. */
+extern const struct argp ky_destinations_argp;
+
+/* Fills stages and stage_count. Ends the process where a word is wrong. */
+void ky_destinations_make(const struct ky_destinations *destinations,
+			  struct ky_sender_options *options);
+
+#endif

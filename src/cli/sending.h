@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* sending.h - the sender of `kymo run`: from CMD's start until all is sent, or its time is over.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_SENDING_H
+#define KY_CLI_SENDING_H
+
+#include <cli/run_options.h>
+#include <send/send_thread.h>
+#include <session/run_child.h>
+
+struct ky_sending {
+	struct ky_send_thread *thread; /* NULL: nothing is sent */
+	const struct ky_run_options *options;
+	bool is_quiet;
+};
+
+/* Without destinations nothing begins. */
+void ky_sending_begin(struct ky_sending *sending, const struct ky_run_options *options);
+/* All segments are sealed. A terminating signal that reaches us now ends the sending. Says what was
+ * sent, what is left and what was lost. */
+void ky_sending_end(struct ky_sending *sending, struct ky_run_child *child);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* layout.h - the name that a segment has in a bucket, and what is said about it there.
+ *
+ *   dial9  PREFIX/version=1/date=D/service=S/time=HHMM/instance=HOST/boot=BOOT/EPOCH-INDEX.bin.gz
+ *   kymo   PREFIX/k1/raw/service=S/date=D/hour=HH/host=HOST/START_MS-MS-BOOT-INDEX.trc.zst
+ *
+ * Times are UTC, of the segment's first event. Values keep A-Z a-z 0-9 . _ - and have %XX for the
+ * rest, as in Hive's names: none is ever a path of its own.
+ * Pure. Threads: any.
+ */
+#ifndef KY_SEND_LAYOUT_H
+#define KY_SEND_LAYOUT_H
+
+#include <base/buf.h>
+#include <kymo/stage.h>
+
+enum ky_layout {
+	KY_LAYOUT_DIAL9, /* gzip, so that dial9's browser lists and reads it */
+	KY_LAYOUT_KYMO   /* the file as it is */
+};
+
+/* Appends the key, with a zero. prefix: as the user gave it, without slashes at its ends. Returns
+ * 0; KYMO_E_LIMIT: longer than S3 takes (1,024 bytes); -ENOMEM. */
+int ky_layout_key(struct ky_buf *out, enum ky_layout layout, const char *prefix,
+		  const struct kymo_segment *segment);
+
+/* The object's type: "application/gzip" .. . */
+const char *ky_layout_type(enum ky_layout layout, const struct kymo_segment *segment);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <send/segment_facts.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <ship/inflate.h>
+#include <ship/retention.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <wire/chunk.h>
+#include <wire/trc_dec.h>
+
+#define FRAMES_MAX 4096u /* clock and metadata stand among the first of a segment */
+
+static void take_pairs(struct ky_segment_facts *facts, struct ky_trc_dec *dec,
+		       const struct ky_value *entries)
+{
+	struct ky_value key, value;
+	struct ky_trc_walk walk;
+
+	if (!entries)
+		return;
+	ky_trc_walk_begin(&walk, entries);
+	while (ky_trc_walk_next(dec, &walk, &key, &value) > 0)
+		if (key.text.count == 4 && memcmp(key.text.bytes, "host", 4) == 0)
+			snprintf(facts->host, sizeof(facts->host), "%.*s",
+				 (int)(value.text.count < 127 ? value.text.count : 127),
+				 (const char *)value.text.bytes);
+}
+
+static bool take_frame(struct ky_segment_facts *facts, struct ky_trc_dec *dec,
+		       const struct ky_frame *frame)
+{
+	if (frame->kind != KY_FRAME_EVENT)
+		return false;
+	if (frame->schema->event == KY_EV_CLOCK_SYNC && !facts->segment.start_unix_ns)
+		facts->segment.start_unix_ns = ky_frame_number(frame, KY_F_CLOCK_SYNC_realtime_ns,
+							       0);
+	if (frame->schema->event == KY_EV_SEGMENT_METADATA)
+		take_pairs(facts, dec, ky_frame_field(frame, KY_F_SEGMENT_METADATA_entries));
+	return facts->segment.start_unix_ns && facts->host[0];
+}
+
+static void read_content(struct ky_segment_facts *facts, const uint8_t *bytes, size_t count)
+{
+	struct ky_trc_dec *dec = NULL;
+	struct ky_frame frame;
+	size_t at = 0;
+
+	if (ky_trc_dec_open(&dec, NULL))
+		return;
+	for (uint32_t i = 0; i < FRAMES_MAX; i++) {
+		int64_t used = ky_trc_dec_next(dec, bytes + at, count - at, &frame);
+
+		if (used <= 0 || take_frame(facts, dec, &frame))
+			break;
+		at += (size_t)used;
+	}
+	ky_trc_dec_close(dec);
+}
+
+static void unpack_first(struct ky_segment_facts *facts, const char *path)
+{
+	uint8_t *bytes = ky_alloc(KY_CHUNK_BYTES_MAX);
+	struct ky_byte_source source;
+	size_t used = 0;
+	int64_t got = 1;
+
+	if (bytes && ky_inflate_open(&source, path, NULL, NULL, 0) == 0) {
+		while (used < KY_CHUNK_BYTES_MAX && got > 0) {
+			got = source.read(source.ctx, bytes + used, KY_CHUNK_BYTES_MAX - used);
+			used += got > 0 ? (size_t)got : 0;
+		}
+		source.close(source.ctx);
+		read_content(facts, bytes, used);
+	}
+	ky_free(bytes);
+}
+
+int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, const char *service,
+			  const char *run, const char *name, int fd)
+{
+	struct kymo_segment *segment = &facts->segment;
+	struct stat about;
+	bool is_active;
+
+	*facts = (struct ky_segment_facts){.segment.size = sizeof(*segment)};
+	if (fstat(fd, &about) != 0)
+		return -errno;
+	snprintf(facts->service, sizeof(facts->service), "%s", service);
+	snprintf(facts->run, sizeof(facts->run), "%s", run);
+	snprintf(facts->name, sizeof(facts->name), "%s", name);
+	snprintf(facts->boot, sizeof(facts->boot), "%s", ky_retention_run_process(facts->run));
+	(void)ky_retention_is_segment_name(name, &segment->number, &is_active);
+	segment->fd = fd;
+	segment->path = path;
+	segment->service = facts->service;
+	segment->run = facts->run;
+	segment->name = facts->name;
+	segment->boot = facts->boot;
+	segment->host = facts->host;
+	segment->pid = strchr(facts->boot, '-') ?
+			       (uint32_t)strtoul(strchr(facts->boot, '-') + 1, NULL, 10) :
+			       0;
+	segment->byte_count = (uint64_t)about.st_size;
+	segment->end_unix_ns = (uint64_t)about.st_mtim.tv_sec * 1000000000u +
+			       (uint64_t)about.st_mtim.tv_nsec;
+	unpack_first(facts, path);
+	if (!segment->start_unix_ns)
+		segment->start_unix_ns = segment->end_unix_ns;
+	return 0;
+}

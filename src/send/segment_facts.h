@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* segment_facts.h - what a destination needs to know of a segment, from its path and first chunk.
+ * Threads: owner.
+ */
+#ifndef KY_SEND_SEGMENT_FACTS_H
+#define KY_SEND_SEGMENT_FACTS_H
+
+#include <kymo/stage.h>
+
+struct ky_segment_facts {
+	struct kymo_segment segment; /* its strings are below, but for the path */
+	char service[64], run[64], name[48], boot[64], host[128];
+};
+
+/* path: of the file, the caller's. fd: open there. Returns 0, -errno. Content that cannot be read
+ * leaves the time at the date of the file, and the host's name empty. */
+int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, const char *service,
+			  const char *run, const char *name, int fd);
+
+#endif

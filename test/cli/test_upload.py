@@ -1,0 +1,414 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""kymo upload and kymo run --to: each segment arrives once, whatever the server and the machine
+do. The server is test/lib/mock_s3.py; `make check-s3` has real ones.
+
+usage: test_upload.py KYMO ROOT HOST [unittest arguments]
+"""
+import contextlib
+import gzip
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from cli_case import KYMO, Cli, main  # noqa: E402
+import mock_s3  # noqa: E402
+from mock_s3 import MockS3  # noqa: E402
+from unittest_tap import DEADLINE_S, wait_until  # noqa: E402
+
+HOST = ""
+BOOT = "0123abcd"
+MARKER = "kymo run directory, version 1\n"
+START_S = 1779107405
+NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
+         "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3",
+         "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+         "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
+
+
+def trace_bytes(number):
+    """The smallest traces there are."""
+    return b"TRC\0\1" * (number % 7 + 1)
+
+
+class Upload(Cli):
+    def setUp(self):
+        super().setUp()
+        self.traces = self.dir / "traces"
+        self.clean = {name: None for name in NAMES}
+
+    def make_run(self, count, service="web", pid=42):
+        run = self.traces / service / f"2026-05-18T12-30-00-{BOOT}-{pid}-777"
+        run.mkdir(parents=True, exist_ok=True)
+        (run / ".kymo-run").write_text(MARKER)
+        (run / ".lock").touch()
+        for number in range(count):
+            path = run / f"{number:06}.trc"
+            path.write_bytes(trace_bytes(number))
+            os.utime(path, (START_S + 60 * number, START_S + 60 * number))
+        return run
+
+    def environment(self, server, **more):
+        full = {name: value for name, value in os.environ.items() if name not in NAMES}
+        full.update(HOME=str(self.dir), **server.environment())
+        full.update(more)
+        return {name: value for name, value in full.items() if value is not None}
+
+    def upload(self, server, *args, code=0, to="s3://bucket/pre", env=None):
+        done = subprocess.run(
+            [KYMO, "upload", str(self.traces), "--to", to, *args], capture_output=True, text=True,
+            env=self.environment(server, **(env or {})), timeout=DEADLINE_S, check=False)
+        self.assertEqual(done.returncode, code, f"{done.stdout}\n{done.stderr}")
+        for canary in (mock_s3.SECRET, mock_s3.TOKEN):
+            self.assertNotIn(canary, done.stdout + done.stderr)
+        return done
+
+    def assert_all_there(self, server, count):
+        """Each segment once, unpacked as it was."""
+        found = sorted((int(key.rsplit("-", 1)[1].split(".")[0]), body)
+                       for key, (body, _) in server.objects.items())
+        self.assertEqual([number for number, _ in found], list(range(count)))
+        for number, body in found:
+            self.assertEqual(gzip.decompress(body), trace_bytes(number))
+
+
+class Sends(Upload):
+    def test_it_sends_each_segment_once(self):
+        self.make_run(5)
+        with MockS3() as server:
+            self.assertIn("sent 5 segments", self.upload(server).stdout)
+            self.assert_all_there(server, 5)
+            self.assertEqual(len(server.requests), 5)
+            self.assertIn("sent 0 segments", self.upload(server).stdout)
+            self.assertEqual(len(server.requests), 5)
+            key, (body, given) = sorted(server.objects.items())[0]
+        self.assertRegex(key, rf"^/bucket/pre/version=1/date=2026-05-18/service=web/time=1230/"
+                              rf"instance=unknown/boot={BOOT}-42-777/{START_S}-0\.bin\.gz$")
+        self.assertEqual(given["content-type"], "application/gzip")
+        self.assertEqual(given["x-amz-meta-service"], "web")
+        self.assertEqual(given["x-amz-meta-segment-index"], "0")
+        self.assertEqual(given["x-amz-meta-start-time"], str(START_S))
+        self.assertEqual(given["x-amz-meta-boot-id"], f"{BOOT}-42-777")
+        self.assertEqual(given["x-amz-meta-kymo-sha256"], hashlib.sha256(body).hexdigest())
+
+    def test_the_layout_of_kymo_sends_the_file_as_it_is(self):
+        run = self.make_run(2)
+        with MockS3() as server:
+            self.upload(server, "--layout", "kymo", to="s3://bucket")
+            bodies = {key.rsplit("-", 1)[1]: body for key, (body, _) in server.objects.items()}
+            self.assertEqual(bodies, {path.name: path.read_bytes()
+                                      for path in run.glob("*.trc")})
+            start = "/bucket/k1/raw/service=web/date=2026-05-18/hour=12/"
+            self.assertTrue(all(key.startswith(start) for key in server.objects))
+
+    def test_json_says_it(self):
+        self.make_run(2)
+        with MockS3() as server:
+            said = json.loads(self.upload(server, "--json").stdout)
+        self.assertEqual((said["sent"], said["left"], said["reason"]), (2, 0, None))
+
+    def test_a_directory_without_runs_is_said(self):
+        self.traces.mkdir()
+        with MockS3() as server:
+            self.assertIn("no run", self.upload(server, code=1).stderr)
+
+
+class Trouble(Upload):
+    def test_what_passes_is_tried_again(self):
+        self.make_run(4)
+        faults = ["503", "500", "", "reset", "", "huge", "", "400 RequestTimeout", "lost answer"]
+        with MockS3(faults) as server:
+            self.upload(server)
+            self.assert_all_there(server, 4)
+            self.assertLess(server.huge_bytes, 64 << 20)
+
+    def test_many_segments_under_all_of_it(self):
+        """The same, at length."""
+        kinds = ["500", "", "503", "", "reset", "", "lost answer", "", "",
+                 "403 RequestTimeTooSkewed", "400 BadDigest", "", ""]
+        self.make_run(60)
+        with MockS3(kinds * 4) as server:
+            self.upload(server)
+            self.assert_all_there(server, 60)
+
+    def test_the_servers_clock_is_taken(self):
+        self.make_run(3)
+        with MockS3() as server:
+            server.ahead_s = 86400
+            self.upload(server)
+            self.assert_all_there(server, 3)
+            self.assertEqual(len(server.requests), 4)
+
+    def test_another_region_is_taken(self):
+        self.make_run(3)
+        with MockS3(["region"]) as server:
+            self.upload(server)
+            self.assert_all_there(server, 3)
+            self.assertEqual(len(server.requests), 4)
+
+    def test_credentials_stay_where_they_belong(self):
+        self.make_run(1)
+        with MockS3() as other, MockS3(["away"] * 9) as server:
+            server.other = other.url + "/elsewhere"
+            done = self.upload(server, "--upload-timeout", "1s", code=1)
+            self.assertEqual(other.requests, [])
+        self.assertIn("307", done.stderr)
+
+    def test_what_a_user_mends_is_said_once_and_nothing_is_lost(self):
+        self.make_run(3)
+        with MockS3() as server:
+            done = self.upload(server, "--upload-timeout", "2s", code=1,
+                               env={"AWS_SECRET_ACCESS_KEY": "wrong"})
+            self.assertEqual(done.stderr.count("SignatureDoesNotMatch"), 1, done.stderr)
+            self.assertIn("3 left", done.stdout)
+            self.assertEqual(len(server.requests), 1)
+            self.upload(server)
+            self.assert_all_there(server, 3)
+
+    def test_expired_credentials_are_read_anew(self):
+        self.make_run(2)
+        path = self.dir / ".aws/credentials"
+        path.parent.mkdir()
+        path.write_text(f"[default]\naws_access_key_id={mock_s3.ACCESS}\n"
+                        f"aws_secret_access_key={mock_s3.SECRET}\n"
+                        f"aws_session_token={mock_s3.TOKEN}\n")
+        with MockS3(["400 ExpiredToken"]) as server:
+            self.upload(server, env={"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None})
+            self.assert_all_there(server, 2)
+            self.assertEqual(len(server.requests), 3)
+            self.assertEqual(server.requests[0][2]["x-amz-security-token"], mock_s3.TOKEN)
+
+    def test_an_object_of_others_is_left_as_it_is(self):
+        run = self.make_run(2)
+        with MockS3() as server:
+            self.upload(server)
+            key = sorted(server.objects)[0]
+            server.objects[key] = (b"another's", {})
+            next(run.glob(".sent-*")).unlink()
+            done = self.upload(server, code=1)
+            self.assertEqual(server.objects[key][0], b"another's")
+            self.assertIn("another object has its name", done.stderr)
+            self.assertIn("1 left", done.stdout)
+
+    def test_a_segment_that_is_no_trace_holds_up_no_other(self):
+        run = self.make_run(3)
+        (run / "000001.trc").write_bytes(b"no trace at all")
+        with MockS3() as server:
+            done = self.upload(server, code=1)
+            self.assertEqual(len(server.objects), 2)
+            self.assertIn("000001.trc: cannot be read", done.stderr)
+
+    def test_a_server_that_is_away_delays_no_other_destination(self):
+        self.make_run(2)
+        with MockS3() as server, MockS3() as gone:
+            gone.server.server_close()
+            done = self.upload(server, "--exec", "true", "--upload-timeout", "1s", code=1,
+                               env={"AWS_ENDPOINT_URL": gone.url})
+        self.assertIn("exec true: sent 2 segments", done.stdout)
+        self.assertIn("2 left", done.stdout)
+
+
+class Processes(Upload):
+    def start(self, server, *args):
+        return subprocess.Popen([KYMO, "upload", str(self.traces), "--to", "s3://bucket/pre",
+                                 *args], env=self.environment(server), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def test_a_killed_sender_loses_and_doubles_nothing(self):
+        self.make_run(20)
+        for fault in ("hang", "lost answer"):
+            for before in (0, 3, 7):
+                with MockS3([""] * before + [fault, "hang"]) as server:
+                    with self.start(server) as process:
+                        self.assertTrue(server.hanging.wait(DEADLINE_S))
+                        process.kill()
+                    server.faults.clear()
+                    self.upload(server)
+                    self.assert_all_there(server, 20)
+                    for path in self.traces.glob("*/*/.sent-*"):
+                        path.unlink()
+
+    def test_two_senders_share_the_runs(self):
+        for pid in range(50, 56):
+            self.make_run(1, pid=pid)
+        with MockS3() as server:
+            both = [self.start(server) for _ in range(2)]
+            for process in both:
+                process.communicate(timeout=DEADLINE_S)
+            self.upload(server)
+            self.assertEqual(len(server.objects), 6)
+            self.assertEqual(len([1 for method, *_ in server.requests if method == "PUT"]), 6)
+
+    def test_what_a_killed_recorder_left_open_is_sent(self):
+        run = self.make_run(2)
+        (run / "000001.trc").rename(run / "000001.trc.active")
+        with MockS3() as server:
+            self.upload(server)
+            self.assert_all_there(server, 2)
+
+    def test_a_torn_list_costs_nothing(self):
+        run = self.make_run(3)
+        with MockS3() as server:
+            self.upload(server)
+            path = next(run.glob(".sent-*"))
+            path.write_bytes(path.read_bytes()[:-3])
+            self.assertIn("sent 1 segment,", self.upload(server).stdout)
+            self.assert_all_there(server, 3)
+            self.assertEqual(path.read_bytes().count(b"took"), 3)
+
+
+class Keys(http.server.BaseHTTPRequestHandler):
+    """A container's endpoint."""
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.server.seen.append((self.path, self.headers.get("Authorization")))
+        body = json.dumps({"AccessKeyId": mock_s3.ACCESS, "SecretAccessKey": mock_s3.SECRET,
+                           "Token": mock_s3.TOKEN, "Expiration": "2099-01-01T00:00:00Z"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def keys_server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keys)
+    server.seen = []
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+class Credentials(Upload):
+    def test_a_containers_endpoint_gives_them(self):
+        self.make_run(1)
+        token = self.dir / "token"
+        token.write_text("file-token\n")
+        with MockS3() as server, keys_server() as keys:
+            url = f"http://127.0.0.1:{keys.server_address[1]}/creds"
+            self.upload(server, env={"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None,
+                                     "AWS_CONTAINER_CREDENTIALS_FULL_URI": url,
+                                     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(token)})
+            self.assertEqual(keys.seen, [("/creds", "file-token")])
+            self.assertEqual(server.requests[0][2]["x-amz-security-token"], mock_s3.TOKEN)
+
+    def test_without_any_a_sentence_says_where_they_could_be(self):
+        self.make_run(1)
+        with MockS3() as server:
+            done = self.upload(server, "--upload-timeout", "1s", code=1,
+                               env={"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None,
+                                    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://example.com/"})
+            self.assertEqual(server.requests, [])
+        self.assertIn("AWS_ACCESS_KEY_ID", done.stderr)
+        self.assertIn("1 left", done.stdout)
+
+
+class Records(Upload):
+    def start(self, server, *args, **more):
+        return subprocess.Popen(
+            [KYMO, "run", "--ring-dir", str(self.dir / "rings"), "-o", str(self.traces),
+             "--to", "s3://bucket/pre", *args], env=self.environment(server),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+    def run_kymo_to(self, server, *args, code=0):
+        with self.start(server, *args) as process:
+            _, err = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, code, err)
+        return err
+
+    def segments(self):
+        return list(self.traces.glob("*/2*/*.trc*"))
+
+    def test_all_of_a_run_is_there_when_it_ends(self):
+        with MockS3() as server:
+            err = self.run_kymo_to(server, "--", HOST, "5000")
+            self.assertIn("sent 1 segment", err)
+            (body, _), = server.objects.values()
+        path, = self.segments()
+        copy = self.dir / "copy.bin.gz"
+        copy.write_bytes(body)
+        self.assertEqual(self.content(copy), self.content(path))
+
+    def test_what_an_earlier_run_left_is_sent_by_the_next(self):
+        with MockS3() as server:
+            server.server.server_close()
+            err = self.run_kymo_to(server, "--upload-timeout", "500ms", "--", HOST, "1000")
+            self.assertIn("1 segment", err)
+            self.assertIn("left, the oldest is", err)
+        with MockS3() as server:
+            self.assertIn("sent 2 segments", self.run_kymo_to(server, "--", HOST, "1000"))
+            self.assertEqual(len(server.objects), 2)
+
+    def test_a_sigterm_sends_the_last_segment(self):
+        ready = self.dir / "ready"
+        with MockS3() as server, \
+                self.start(server, "--", HOST, "2000", f"touch={ready}",
+                           f"wait={self.dir / 'never'}") as process:
+            wait_until(ready.exists)
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=DEADLINE_S)
+            self.assertEqual(len(server.objects), 1, err)
+        self.assertEqual(process.returncode, -signal.SIGTERM)
+
+    def test_ctrl_c_ends_the_sending(self):
+        with MockS3(["hang"] * 9) as server, self.start(server, "--", HOST, "1000") as process:
+            self.assertTrue(server.hanging.wait(DEADLINE_S))
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn("left, the oldest is", err)
+
+    def test_both_killed_and_all_is_there_after_the_next_start(self):
+        ready = self.dir / "ready"
+        with MockS3() as server:
+            with self.start(server, "--rotate-interval", "20ms", "--", HOST, "2000",
+                            "paced=20000", f"touch={ready}",
+                            f"wait={self.dir / 'never'}") as process:
+                wait_until(ready.exists)
+                wait_until(self.segments)
+                for pid in subprocess.run(["pgrep", "-P", str(process.pid)], check=True,
+                                          capture_output=True, text=True).stdout.split():
+                    os.kill(int(pid), signal.SIGKILL)
+                process.kill()
+                process.wait()
+            self.run_kymo_to(server, "--", HOST, "1000")
+            self.assertEqual(len(server.objects), len(self.segments()))
+
+    def test_wrong_words_start_nothing(self):
+        with MockS3() as server:
+            for words, part in ((("--to", "http://x"), "http://x"), (("--exec", " "), "words"),
+                                (("--to", "s3://bucket/pre/"), "twice"),
+                                (("-o", str(self.dir / "a.trc")), "one file"),
+                                (("--mode", "flight"), "flight mode")):
+                err = self.run_kymo_to(server, *words, "--", "touch", str(self.dir / "x"),
+                                       code=125)
+                self.assertIn(part, err)
+        self.assertFalse((self.dir / "x").exists())
+
+    def test_no_secret_is_in_what_others_see(self):
+        with MockS3(["hang"] * 9) as server, self.start(server, "--", HOST, "1000") as process:
+            self.assertTrue(server.hanging.wait(DEADLINE_S))
+            seen = pathlib.Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=DEADLINE_S)
+        texts = [out, err, seen.decode()] + [path.read_text() for path in
+                                             self.traces.glob("*/*/.sent-*")]
+        for text in texts:
+            self.assertNotIn(mock_s3.SECRET, text)
+
+
+if __name__ == "__main__":
+    HOST = os.path.abspath(sys.argv.pop(3))
+    main()

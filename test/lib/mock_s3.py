@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A bucket server for tests: verifies signatures and digests by its own reading of the rules, and
+does wrong on demand. `MockS3(faults=[...])`: one fault a request, in order, then none."""
+import base64
+import binascii
+import datetime
+import hashlib
+import hmac
+import http.server
+import socket
+import struct
+import threading
+import time
+import urllib.parse
+
+ACCESS, SECRET, TOKEN = "MOCKACCESSKEY", "mock/Secret+Canary=0123456789", "mock-token-canary"
+SKEW = datetime.timedelta(minutes=15)
+SAFE = "-_.~"
+
+
+def error_xml(code, extra=""):
+    return (f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code>'
+            f"<Message>no <b>such</b> thing</Message>{extra}</Error>").encode()
+
+
+def signature(secret, scope, string):
+    key = b"AWS4" + secret.encode()
+    for part in scope.split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return hmac.new(key, string.encode(), hashlib.sha256).hexdigest()
+
+
+def check_signature(method, target, headers, region):
+    """None, or the code of the error."""
+    form = headers.get("authorization", "")
+    if not form.startswith("AWS4-HMAC-SHA256 "):
+        return "AccessDenied"
+    parts = dict(part.strip().split("=", 1) for part in form[17:].split(","))
+    access, _, scope = parts["Credential"].partition("/")
+    if access != ACCESS:
+        return "InvalidAccessKeyId"
+    path, _, query = target.partition("?")
+    raw = urllib.parse.unquote(path)
+    pairs = sorted((urllib.parse.quote(urllib.parse.unquote(k), SAFE),
+                    urllib.parse.quote(urllib.parse.unquote(v), SAFE))
+                   for k, _, v in (pair.partition("=") for pair in query.split("&") if pair))
+    names = parts["SignedHeaders"].split(";")
+    for needed in [name for name in headers if name.startswith("x-amz-")] + ["host"]:
+        if needed not in names:
+            return "AccessDenied"
+    canonical = "\n".join([
+        method, urllib.parse.quote(raw, "/" + SAFE), "&".join(f"{k}={v}" for k, v in pairs),
+        *(f"{name}:{' '.join(headers.get(name, '').split())}" for name in names), "",
+        ";".join(names), headers["x-amz-content-sha256"]])
+    date = headers["x-amz-date"]
+    string = "\n".join(["AWS4-HMAC-SHA256", date, scope,
+                        hashlib.sha256(canonical.encode()).hexdigest()])
+    if signature(SECRET, scope, string) != parts["Signature"]:
+        return "SignatureDoesNotMatch"
+    if scope.split("/")[1] != region:
+        return "AuthorizationHeaderMalformed"
+    return None
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        if "Content_Length" not in headers:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string(time.time() + self.server.mock.ahead_s)
+
+    def fault(self, name):
+        """True: the request is done with."""
+        mock = self.server.mock
+        if name == "reset":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                       struct.pack("ii", 1, 0))
+            self.close_connection = True
+            self.connection.close()
+        elif name == "huge":
+            self.send_response(500)
+            self.send_header("Content-Length", str(1 << 30))
+            self.end_headers()
+            try:
+                while True:
+                    self.wfile.write(b"<Cod" * 16384)
+                    mock.huge_bytes += 65536
+            except OSError:
+                pass
+            self.close_connection = True
+        elif name == "away":
+            self.reply(307, error_xml("TemporaryRedirect"), Location=mock.other)
+        elif name == "region":
+            mock.region = "eu-north-7"
+            self.reply(301, error_xml("PermanentRedirect"), x_amz_bucket_region=mock.region)
+        elif name == "hang":
+            mock.hanging.set()
+            mock.release.wait(60)
+            self.close_connection = True
+        elif name == "lost answer":
+            self.store(self.body)
+            self.close_connection = True
+            self.connection.close()
+        elif name.isdigit():
+            self.reply(int(name), error_xml({"503": "SlowDown", "500": "InternalError"}.get(
+                name, "Odd")))
+        else:
+            status, code = name.split(" ")
+            self.reply(int(status), error_xml(code))
+        return True
+
+    def store(self, body):
+        self.server.mock.objects[urllib.parse.unquote(self.path)] = (body, dict(self.given))
+
+    def serve(self):
+        mock = self.server.mock
+        self.given = {name.lower(): value for name, value in self.headers.items()}
+        self.body = self.rfile.read(int(self.given.get("content-length", "0")))
+        with mock.lock:
+            mock.requests.append((self.command, self.path, self.given))
+            fault = mock.faults.pop(0) if mock.faults else None
+        if fault and self.fault(fault):
+            return
+        wrong = check_signature(self.command, self.path, self.given, mock.region)
+        if wrong:
+            self.reply(400 if wrong.startswith("Auth") else 403,
+                       error_xml(wrong, f"<Region>{mock.region}</Region>"))
+            return
+        stamp = datetime.datetime.strptime(self.given["x-amz-date"], "%Y%m%dT%H%M%SZ")
+        now = datetime.datetime.utcfromtimestamp(time.time() + mock.ahead_s)
+        if abs(now - stamp) > SKEW:
+            self.reply(403, error_xml("RequestTimeTooSkewed"))
+            return
+        getattr(self, "do_" + self.command.lower())()
+
+    do_PUT = do_GET = do_HEAD = do_DELETE = serve
+
+    def do_put(self):
+        mock, key = self.server.mock, urllib.parse.unquote(self.path)
+        digest = self.given["x-amz-content-sha256"]
+        if "content-length" not in self.given:
+            self.reply(411, error_xml("MissingContentLength"))
+        elif digest != "UNSIGNED-PAYLOAD" and hashlib.sha256(self.body).hexdigest() != digest:
+            self.reply(400, error_xml("XAmzContentSHA256Mismatch"))
+        elif self.given.get("if-none-match") == "*" and key in mock.objects:
+            self.reply(412, error_xml("PreconditionFailed"))
+        else:
+            self.store(self.body)
+            self.reply(200, ETag='"x"')
+
+    def do_head(self):
+        found = self.server.mock.objects.get(urllib.parse.unquote(self.path))
+        if not found:
+            self.reply(404)
+            return
+        self.reply(200, Content_Length=str(len(found[0])),
+                   **{name.replace("-", "_"): value for name, value in found[1].items()
+                      if name.startswith("x-amz-meta-")})
+
+    do_get = do_head
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    mock = None
+
+    def handle_error(self, *_):
+        pass
+
+
+class MockS3:
+    def __init__(self, faults=()):
+        self.objects, self.requests, self.faults = {}, [], list(faults)
+        self.lock, self.hanging, self.release = (threading.Lock(), threading.Event(),
+                                                 threading.Event())
+        self.region, self.other, self.ahead_s, self.huge_bytes = "us-east-1", "", 0, 0
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server.mock = self
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def environment(self, **more):
+        return {"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET,
+                "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": self.url,
+                "AWS_EC2_METADATA_DISABLED": "true", "no_proxy": "127.0.0.1", **more}
+
+
+def crc32c(data):
+    """As the header has it, by the definition."""
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 & -(crc & 1))
+    return base64.b64encode(binascii.unhexlify(f"{crc ^ 0xffffffff:08x}")).decode()
