@@ -8,6 +8,17 @@ use std::path::{Path, PathBuf};
 /// Sources of the interception that are the preload's alone.
 const PRELOAD: [&str; 2] = ["preload.c", "attached.c"];
 
+/// What names tasks in traces that the program writes itself, below csrc.
+const NAMES: [&str; 7] = [
+    "agent/own_names.c",
+    "elf/elf_image.c",
+    "elf/task_tables.c",
+    "symbol/ring_names.c",
+    "symbol/task_names.c",
+    "symbol/task_type.c",
+    "symbol/type_evidence.c",
+];
+
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let (csrc, cadapter) = (root.join("csrc"), root.join("cadapter"));
@@ -26,6 +37,7 @@ fn main() {
         .pic(true)
         .warnings(false)
         .files(host_sources(&csrc))
+        .files(NAMES.iter().map(|name| csrc.join(name)))
         .file(root.join("src/inline.c"))
         .file(root.join("src/layout.c"));
     // An unoptimised recorder would be the slowest part of a debug build.

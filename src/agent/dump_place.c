@@ -105,6 +105,8 @@ int ky_dump_make(struct ky_dump_request *request, const struct ky_dump_place *pl
 		.image = ring->base,
 		.image_bytes = ring->mapped_bytes,
 		.source = "C API",
+		.name = place->name,
+		.name_ctx = place->name_ctx,
 	};
 	ky_dump_request_cut(request, &job->cut);
 	job->between = place->between;

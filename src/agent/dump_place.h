@@ -19,6 +19,8 @@ struct ky_dump_place {
 	const struct ky_compressor_factory *compressor; /* where no name says another */
 	/* By enum kymo_compression. Returns 0, KYMO_E_UNSUPPORTED. */
 	int (*choose_compressor)(struct ky_compressor_factory *out, uint32_t compression);
+	ky_name_fn name; /* of struct ky_cut_options */
+	void *name_ctx;
 	/* Of struct ky_dump_job: for who cannot wait for the whole dump; NULL: not called. */
 	void (*between)(void *ctx, uint64_t bytes, const struct ky_chunk *chunk);
 	void *between_ctx;

@@ -6,6 +6,7 @@
 #include <ship/trace_file.h>
 #include <stdio.h>
 #include <string.h>
+#include <symbol/debug_symbols.h>
 #include <symbol/ring_names.h>
 
 struct naming {
@@ -17,7 +18,8 @@ static int open_names(void *ctx)
 {
 	struct naming *naming = ctx;
 	const struct ky_open_ring *ring = naming->ring;
-	int err = ky_ring_names_open(&naming->names, ring->image, ring->image_bytes);
+	int err = ky_ring_names_open(&naming->names, ring->image, ring->image_bytes,
+				     ky_debug_symbols_add);
 
 	if (!err && ring->pid != 0)
 		ky_ring_names_process(naming->names, ring->pid);

@@ -146,6 +146,7 @@ static int make_dump(void *ctx, struct ky_dump_request *request)
 	ky_own_rules_count(&own->rules, own->agent.rules);
 	if (request->is_last && own->dumped)
 		stop_recording(own->dumped);
+	ky_own_namer_follow(&own->namer, own->dumped);
 	return ky_dump_make(request, &own->place, own->dumped);
 }
 
@@ -160,6 +161,7 @@ static int open_drain(struct ky_own_agent *own, const struct ky_ring *ring)
 
 	if (own->drained)
 		return 0;
+	ky_own_namer_follow(&own->namer, ring);
 	ky_agent_output_init(&agent->output, &own->options, ring->header, &access,
 			     &own->is_file_taken);
 	agent->drain = (struct ky_drain_mode){.options = &own->options,
@@ -167,6 +169,8 @@ static int open_drain(struct ky_own_agent *own, const struct ky_ring *ring)
 					      .image = ring->base,
 					      .image_bytes = ring->mapped_bytes,
 					      .source = "C API",
+					      .name = ky_own_name,
+					      .name_ctx = &own->namer,
 					      .fetch_samples = fetch,
 					      .fetch_ctx = own,
 					      .has_written = read_resources,
@@ -276,6 +280,8 @@ void ky_own_agent_init(struct ky_own_agent *own)
 	own->options.event_ctx = &own->last_error;
 	own->place.between = between_chunks;
 	own->place.between_ctx = own;
+	own->place.name = ky_own_name;
+	own->place.name_ctx = &own->namer;
 }
 
 void ky_own_agent_begin(struct ky_own_agent *own, struct ky_dumps *dumps)
@@ -292,6 +298,7 @@ void ky_own_agent_end(struct ky_own_agent *own, const struct ky_ring *streamed)
 	if (streamed)
 		ky_own_error_note(&own->last_error, enter_stream(own, streamed));
 	end_trace(own);
+	ky_own_namer_close(&own->namer);
 	ky_own_samplers_close(&own->samplers);
 }
 
@@ -300,6 +307,7 @@ void ky_own_agent_forget(struct ky_own_agent *own)
 	ky_agent_abandon(&own->agent);
 	ky_agent_output_forget(&own->agent.output);
 	own->drained = NULL;
+	own->namer = (struct ky_own_namer){0};
 	own->last_error = 0;
 	ky_own_rules_reopen(&own->rules);
 	ky_probes_close(own->agent.probes, KY_AGENT_PROBES);

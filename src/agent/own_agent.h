@@ -11,6 +11,7 @@
 
 #include <agent/agent.h>
 #include <agent/dump_place.h>
+#include <agent/own_namer.h>
 #include <agent/own_rules.h>
 #include <agent/own_samplers.h>
 #include <agent/probe_resources.h>
@@ -21,6 +22,7 @@ struct ky_own_agent {
 	struct ky_own_rules rules;
 	struct ky_unwind_tables tables;
 	struct ky_own_samplers samplers;
+	struct ky_own_namer namer;
 	struct ky_probe_resources resources;
 	struct ky_agent_options options;
 	char trace_file[512]; /* "": segments in a directory */

@@ -10,6 +10,7 @@
 #include <ring/ring_drainer.h>
 #include <ring/ring_end.h>
 #include <ring/ring_status.h>
+#include <symbol/debug_symbols.h>
 #include <symbol/ring_names.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +56,7 @@ static int read_all(void *ctx)
 	const struct ky_open_ring *ring = &status->ring;
 	struct ky_ring_namer namer = {.name = ky_ring_names_text};
 	struct ky_ring_names *names = NULL;
-	int err = ky_ring_names_open(&names, ring->image, ring->image_bytes);
+	int err = ky_ring_names_open(&names, ring->image, ring->image_bytes, ky_debug_symbols_add);
 
 	if (err < 0)
 		return err;

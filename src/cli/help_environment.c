@@ -42,6 +42,8 @@ static const struct variable variables[] = {
 	 "sample one of so many allocated bytes; needs kymo::Alloc as the global allocator"},
 	{"KYMO_FATAL_SIGNALS", "true, false", "false",
 	 "leave a record in the ring when a fatal signal ends the process"},
+	{"KYMO_TASK_NAMES", "true, false", "true",
+	 "read the program's symbols, for the types of tasks in traces that it writes itself"},
 	{"KYMO_INTERCEPT", "true, false", "true",
 	 "record every task by Tokio's own tables; false: only what kymo::spawn wraps"},
 };

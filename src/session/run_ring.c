@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <symbol/debug_symbols.h>
 #include <unistd.h>
 
 #define MS_NS UINT64_C(1000000)
@@ -90,7 +91,8 @@ static void continue_trace(struct ky_run_ring *ring)
 static int start_drain(struct ky_run_ring *ring)
 {
 	const struct ky_ring_header *header = header_of(ring);
-	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
+	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes,
+				     ky_debug_symbols_add);
 
 	if (ring->owner->options.settle != NULL)
 		continue_trace(ring);

@@ -5,7 +5,6 @@
 #include <kymo/base.h>
 #include <limits.h>
 #include <elf/elf_image.h>
-#include <symbol/debug_search.h>
 #include <symbol/ring_names.h>
 #include <symbol/task_names.h>
 #include <stdio.h>
@@ -37,7 +36,7 @@ struct ky_ring_names {
 	struct ring_module_file files[FILES_MAX];
 	size_t file_count;
 	struct ring_module module;
-	struct ky_debug_file stripped, debug; /* while symbols are searched for: paths are long */
+	ky_add_symbols_fn add_symbols; /* NULL: those of the file itself alone */
 };
 
 static void find_program(struct ky_ring_names *names)
@@ -51,7 +50,8 @@ static void find_program(struct ky_ring_names *names)
 	names->program_path[bytes > 0 ? bytes : 0] = '\0';
 }
 
-int ky_ring_names_open(struct ky_ring_names **out, const uint8_t *image, size_t image_bytes)
+int ky_ring_names_open(struct ky_ring_names **out, const uint8_t *image, size_t image_bytes,
+		       ky_add_symbols_fn add_symbols)
 {
 	struct ky_ring_names *names = ky_alloc(sizeof(*names));
 
@@ -60,6 +60,7 @@ int ky_ring_names_open(struct ky_ring_names **out, const uint8_t *image, size_t 
 		return -ENOMEM;
 	names->image = image;
 	names->image_bytes = image_bytes;
+	names->add_symbols = add_symbols;
 	names->program_fd = -1;
 	*out = names;
 	if (image_bytes < sizeof(struct ky_ring_header))
@@ -208,27 +209,15 @@ static struct ky_task_names *open_module(const struct ky_ring_names *names)
 	return NULL;
 }
 
-/* Where systems and debuginfod keep the symbols of stripped programs, or where its link says. */
-static void add_symbols(struct ky_ring_names *names, struct ky_task_names *file)
+static void add_symbols(const struct ky_ring_names *names, struct ky_task_names *file)
 {
 	const struct ring_module *module = &names->module;
 	struct ky_code_place place = {.kind = KY_CODE_MODULE,
 				      .path = module->path,
 				      .build_id = module->build_id,
 				      .build_id_bytes = module->entry.build_id_bytes};
-	struct ky_debug_search search = {.pid = names->pid};
-	uint32_t why;
 
-	if (ky_debug_search_add_system(&search) == 0 &&
-	    ky_debug_search_module(&search, &place, &names->stripped, &why) == 0) {
-		if (!names->stripped.object.has_symtab &&
-		    ky_debug_search_debug(&search, &place, &names->stripped, &names->debug) == 0) {
-			(void)ky_task_names_add_symbols(file, dup(names->debug.fd));
-			ky_debug_file_close(&names->debug);
-		}
-		ky_debug_file_close(&names->stripped);
-	}
-	ky_debug_search_release(&search);
+	names->add_symbols(file, &place, names->pid);
 }
 
 /* One object per file, found by path and build id of the module of the latest lookup. */
@@ -244,7 +233,7 @@ static struct ky_task_names *file_of_module(struct ky_ring_names *names)
 		return NULL;
 	names->files[names->file_count].module = names->module.number;
 	file = open_module(names);
-	if (file)
+	if (file && names->add_symbols)
 		add_symbols(names, file);
 	names->files[names->file_count].names = file;
 	return names->files[names->file_count++].names;

@@ -202,6 +202,25 @@ def check_names(tap, options, program, folder):
               done.stdout + done.stderr + report)
 
 
+def task_names(kymo, traces):
+    """The first words of each kind of task in a trace."""
+    return {row["fields"]["spawn_loc"].split("<")[0] for row in events_of(kymo, traces)
+            if row["event"] == "TaskFirstSeenEvent"}
+
+
+def check_own_names(tap, options, program, folder):
+    """The trace that the program wrote itself, and one without names."""
+    found = task_names(options.kymo, folder / "traces")
+    tap.check(found == {"hyper::server::conn::http1::Connection",
+                        "hyper_server::serve::{{closure}}"},
+              "hyper: its own trace names the types of its tasks", str(found))
+    (folder / "plain").mkdir()
+    ran = run([program], folder / "plain", KYMO_TASK_NAMES="false")
+    found = task_names(options.kymo, ran.folder / "traces")
+    tap.check(len(found) == 2 and all(name.startswith("hyper_server+0x") for name in found),
+              "hyper: with KYMO_TASK_NAMES=false they are addresses", str(found))
+
+
 def check_libraries(tap, options):
     """Tasks that libraries spawn: hyper's connections, axum's; and spans of tracing."""
     folder = build(options, "kymo-examples", "--bins").parent
@@ -215,6 +234,7 @@ def check_libraries(tap, options):
         tap.check(found.get("TaskTerminateEvent") == found.get("TaskFirstSeenEvent") == 9,
                   "hyper: its 8 connections and the server are seen from their begin to their end",
                   str(found))
+        check_own_names(tap, options, folder / "hyper_server", pathlib.Path(name) / "hyper")
         ran = run([folder / "service", "--load"], pathlib.Path(name) / "service")
         rows = events_of(options.kymo, ran.folder / "traces")
         spans = [row for row in rows if row["event"].startswith("SpanExit")]

@@ -229,7 +229,10 @@ const _: () = assert!(
         && size_of::<kymo_custom_field>() == 24
 );
 
+mod demangle;
+
 extern "C" {
+    pub fn kymo_names_enable(is_on: c_int);
     pub fn kymo_error_text(code: c_int) -> *const c_char;
 
     pub fn kymo_recorder_open(

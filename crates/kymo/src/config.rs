@@ -140,6 +140,8 @@ knobs! {
         "leave a record in the ring when a fatal signal ends the process";
     "intercept", "KYMO_INTERCEPT", "true, false", "true",
         "record every task by Tokio's own tables; false: only what kymo::spawn wraps";
+    "task_names", "KYMO_TASK_NAMES", "true, false", "true",
+        "read the program's symbols, for the types of tasks in traces that it writes itself";
 }
 
 /// How the recorder shall be. Made by [`Config::builder`], [`Config::from_env`] or
@@ -169,6 +171,7 @@ pub struct Config {
     resources_ms: u32,
     switches: u32,
     is_fatal_handled: bool,
+    names_tasks: bool,
 }
 
 impl Default for Config {
@@ -197,6 +200,7 @@ impl Default for Config {
             resources_ms: 0,
             switches: 0,
             is_fatal_handled: false,
+            names_tasks: true,
         }
     }
 }
@@ -288,6 +292,7 @@ impl Config {
         match key {
             "enabled" => self.is_enabled = bool_of(value)?,
             "intercept" => self.intercepts = bool_of(value)?,
+            "task_names" => self.names_tasks = bool_of(value)?,
             "fatal_signals" => self.is_fatal_handled = bool_of(value)?,
             "mode" => {
                 self.mode = match value {
@@ -373,6 +378,7 @@ impl Config {
             sample_hz: self.sample_hz,
             resource_interval_ms: self.resources_ms,
             switches: self.switches,
+            names_tasks: self.names_tasks,
         })
     }
 }
@@ -475,6 +481,9 @@ impl ConfigBuilder {
         /// Record every task by Tokio's own tables. False: only what [`spawn`](crate::spawn) wraps.
         /// Default: true.
         intercept: bool => |config, is_on| config.intercepts = is_on;
+        /// Read the program's symbols, so that traces that it writes itself name tasks by the types
+        /// of their futures; 16 bytes of memory a symbol. Default: true.
+        task_names: bool => |config, is_on| config.names_tasks = is_on;
         /// Record these, too.
         with: Events => |config, events| config.gates |= events.gates();
         /// Do not record these.

@@ -39,6 +39,7 @@ pub(crate) struct Options {
     pub sample_hz: u32,
     pub resource_interval_ms: u32,
     pub switches: u32,
+    pub names_tasks: bool,
 }
 
 /// An open recorder; closed at most once, by the value that owns it.
@@ -108,6 +109,8 @@ pub(crate) fn open(options: &Options) -> Result<Open, Error> {
         alloc_bytes: options.alloc_bytes,
         switches: options.switches,
     };
+    // SAFETY: no recorder of ours is open, or the next call refuses.
+    unsafe { sys::kymo_names_enable(c_int::from(options.names_tasks)) };
     // SAFETY: all pointers live during the call, which copies what it keeps.
     let code = unsafe { sys::kymo_recorder_open(&mut out, &asked) };
 

@@ -92,7 +92,7 @@ static size_t text_of(struct image *image, uint64_t table, uint64_t code, char *
 	struct ky_ring_names *names;
 	size_t bytes;
 
-	assert_int_equal(ky_ring_names_open(&names, image->bytes, IMAGE_BYTES), 0);
+	assert_int_equal(ky_ring_names_open(&names, image->bytes, IMAGE_BYTES, NULL), 0);
 	bytes = ky_ring_names_text(names, &entry, out, capacity);
 	ky_ring_names_close(names);
 	return bytes;
@@ -135,10 +135,10 @@ static void ring_names__process_of_another_namespace_is_asked_by_its_number_here
 	add_module(&image, 1, &module, build_id, path);
 	entry.code_address = (uint64_t)(uintptr_t)&own_module;
 	image.header->pid = 0;
-	assert_int_equal(ky_ring_names_open(&names, image.bytes, IMAGE_BYTES), 0);
+	assert_int_equal(ky_ring_names_open(&names, image.bytes, IMAGE_BYTES, NULL), 0);
 	assert_int_equal(ky_ring_names_text(names, &entry, out, sizeof(out)), 0);
 	ky_ring_names_close(names);
-	assert_int_equal(ky_ring_names_open(&names, image.bytes, IMAGE_BYTES), 0);
+	assert_int_equal(ky_ring_names_open(&names, image.bytes, IMAGE_BYTES, NULL), 0);
 	ky_ring_names_process(names, (uint32_t)getpid());
 	assert_true(ky_ring_names_text(names, &entry, out, sizeof(out)) > 0);
 	assert_string_equal(out, "own_module");
@@ -224,7 +224,7 @@ static void ring_names__image_shorter_than_its_header_gives_nothing(void **state
 	char out[16];
 
 	(void)state;
-	assert_int_equal(ky_ring_names_open(&names, bytes, sizeof(bytes)), 0);
+	assert_int_equal(ky_ring_names_open(&names, bytes, sizeof(bytes), NULL), 0);
 	assert_int_equal(ky_ring_names_text(names, &entry, out, sizeof(out)), 0);
 	ky_ring_names_close(names);
 	ky_ring_names_close(NULL);
