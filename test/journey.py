@@ -37,7 +37,7 @@ LEAK = (8, 1 << 20)  # so large that each one is sampled
 COMMANDS = ["run", "attach", "detach", "info", "report", "why", "export", "events", "ps", "status",
             "set", "mark", "dump", "recover", "doctor", "symbolize", "convert", "view", "task",
             "query", "check", "diff", "html", "open", "serve",
-            "top"]
+            "top", "upload"]
 RULES = """[[rule]]
 name = "polls are few"
 view = "polls"
@@ -673,7 +673,9 @@ class Usage(Case):
                  (1, nothing, ("doctor", nothing)), (2, "one", ("doctor", "one", "two")),
                  (2, "which process", ("attach",)), (2, "which process", ("detach",)),
                  (1, "999999999", ("attach", "999999999")),
-                 (1, "999999999", ("detach", "999999999"))]
+                 (1, "999999999", ("detach", "999999999")),
+                 (2, "--to", ("upload", self.at.dir)),
+                 (2, "http://x", ("upload", "--to", "http://x", self.at.dir))]
         wrong += [(1, nothing, (*words, nothing)) for words in reading]
         wrong += [(1, "not a trace", (*words, text)) for words in reading]
         wrong += [(2, "trace", words) for words in reading]

@@ -372,6 +372,17 @@ def suite_reliability():
     return tally
 
 
+def suite_s3():
+    """Real servers, and botocore's signatures of 10,000 requests."""
+    tally = build("gcc")
+    if not tally.failed:
+        for name, path, words in (("s3-servers", "check_s3.py", ["--build", "build"]),
+                                  ("s3-botocore", "test_botocore.py",
+                                   ["build/test/send/sign_lines", "--seed", str(SEED)])):
+            tally.add(command(name, [sys.executable, f"test/send/{path}", *words], 900))
+    return tally
+
+
 def suite_corpus():
     """KYMO_CORPUS_RUNS: of each program, each with its own seed."""
     tally = build("gcc", "kymo", "adapters/tokio/libkymo-preload.so")
@@ -501,6 +512,7 @@ def suites():
         "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
         "faults": script("faults", "test/faults/run.py", timeout_s=1800),
         "corpus": suite_corpus,
+        "check-s3": suite_s3,
         "model": suite_model,
         "truth": script("truth", "test/tokio/truth.py", "--runs", "40", timeout_s=4 * 3600),
         "stacks": script("stacks", "test/stacks/run_stacks.py", timeout_s=1800),
@@ -528,7 +540,8 @@ TIERS = {
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
         "wasm", "viewer-test", "interop", "perfetto", "crates-all", "journey", "demo", "guide",
         "allocs", "metrics", "off-cpu", "places",
-        "stuck", "faults", "corpus", "model", "stacks", "diagonal", "reliability", "attach",
+        "stuck", "faults", "check-s3", "corpus", "model", "stacks", "diagonal", "reliability",
+        "attach",
         "crash", "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
              "diff-groups"),

@@ -39,6 +39,8 @@ INCLUDE_TABLE = {
     "src/watch": (("include/kymo", "src/base", "src/proc", "src/wire", "src/ring", "src/unwind"),
                    "libc"),
     "src/ship": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire"), "any"),
+    "src/send": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire", "src/ship"),
+                 "any"),
     "src/symbol": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire"), "any"),
     "src/attach": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire", "src/ring",
                     "src/unwind"), "libc"),

@@ -29,7 +29,7 @@ static int copier_open(void *ctx, char *errbuf, size_t errbuf_bytes)
 
 static int copy_bytes(int from, int to)
 {
-	char bytes[8192];
+	char bytes[2048];
 	ssize_t got;
 	off_t at = 0;
 

@@ -49,6 +49,7 @@ int ky_cmd_ps(int argc, char **argv);
 int ky_cmd_mark(int argc, char **argv);
 int ky_cmd_set(int argc, char **argv);
 int ky_cmd_top(int argc, char **argv);
+int ky_cmd_upload(int argc, char **argv);
 int ky_cmd_status(int argc, char **argv);
 int ky_cmd_attach(int argc, char **argv);
 int ky_cmd_detach(int argc, char **argv);

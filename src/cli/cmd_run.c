@@ -10,6 +10,7 @@
 #include <session/run_environment.h>
 #include <session/run_samplers.h>
 #include <cli/run_options.h>
+#include <cli/sending.h>
 #include <proc/run_process.h>
 #include <session/run_rings.h>
 #include <session/run_say.h>
@@ -47,9 +48,10 @@ struct session {
 	struct ky_run_rings *rings;
 	struct ky_oom_watch oom;
 	struct ky_run_samplers *samplers; /* NULL: none */
-	bool is_recording;                /* false: CMD runs untouched */
-	bool is_static;                   /* no library can be preloaded into CMD */
-	bool said_status;                 /* the direct child's status has been printed */
+	struct ky_sending sending;
+	bool is_recording; /* false: CMD runs untouched */
+	bool is_static;    /* no library can be preloaded into CMD */
+	bool said_status;  /* the direct child's status has been printed */
 	bool said_waiting;
 	bool was_full; /* no room for a larger ring where the rings are */
 };
@@ -387,8 +389,10 @@ static int run(struct session *session)
 	if (exec_error != 0)
 		return exec_failure(session, exec_error);
 	if (session->is_recording) {
+		ky_sending_begin(&session->sending, &session->options);
 		record_until_the_end(session);
 		report_result(session);
+		ky_sending_end(&session->sending, &session->child);
 	}
 	ky_oom_watch_close(&session->oom);
 	while (!session->child.has_exited)

@@ -40,6 +40,7 @@ static const struct ky_command commands[] = {
 	{"open", "open a trace in the browser", ky_cmd_open},
 	{"serve", "give traces and the viewer to a browser, by a list", ky_cmd_serve},
 	{"html", "write a trace and its viewer as one page", ky_cmd_html},
+	{"upload", "send segments on disk to a bucket or a command", ky_cmd_upload},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

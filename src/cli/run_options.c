@@ -481,6 +481,18 @@ static const struct argp_option run_options[] = {
 	{0},
 };
 
+/* What is sent are sealed segments. */
+static void check_destinations(const struct ky_agent_options *agent)
+{
+	if (agent->output.file != NULL)
+		ky_option_error("--output %s: one file has no segments to send: name a directory, "
+				"or leave out --to and --exec",
+				agent->output.file);
+	if (agent->is_flight)
+		ky_option_error("in flight mode there are no segments to send: leave out --to and "
+				"--exec, or --mode flight");
+}
+
 static error_t parse_run(int key, char *text, struct argp_state *state)
 {
 	struct words *words = state->input;
@@ -489,6 +501,7 @@ static error_t parse_run(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = words;
+		state->child_inputs[1] = &words->options->destinations;
 		return 0;
 	case ARGP_KEY_ARG: /* the rest is CMD's */
 		if (state->next > 2 && strcmp(state->argv[state->next - 2], "--alloc") == 0 &&
@@ -506,8 +519,10 @@ static error_t parse_run(int key, char *text, struct argp_state *state)
 
 int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&recording_argp, 0, 0, 0}, {&ky_common_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&recording_argp, 0, 0, 0},
+						     {&ky_destinations_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		run_options,
 		parse_run,
@@ -522,9 +537,13 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv)
 		0,
 		0};
 	struct words words = {.options = out};
+	int code;
 
 	*out = (struct ky_run_options){.session.agent.is_flight = false};
-	return parse(&argp, ARGP_IN_ORDER, &words, argc, argv);
+	code = parse(&argp, ARGP_IN_ORDER, &words, argc, argv);
+	if (!code && out->destinations.count)
+		check_destinations(&out->session.agent);
+	return code;
 }
 
 /* ---- kymo attach ---- */

@@ -9,6 +9,7 @@
 #ifndef KY_CLI_RUN_OPTIONS_H
 #define KY_CLI_RUN_OPTIONS_H
 
+#include <cli/destinations.h>
 #include <session/session_options.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +23,9 @@ struct ky_run_options {
 	struct ky_session_options session;
 	/* What the command line, or for the rate the preset, says itself. */
 	bool has_compressor, has_hz, has_alloc_bytes, has_resource_ms, has_mode;
-	const char *profile_name; /* NULL: none */
-	char **command;           /* NULL-terminated; NULL of an attach */
+	const char *profile_name;            /* NULL: none */
+	struct ky_destinations destinations; /* of a run alone */
+	char **command;                      /* NULL-terminated; NULL of an attach */
 };
 
 /* Reads what stands under the name of a single file: such a name makes one unless a directory has

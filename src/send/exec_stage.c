@@ -307,7 +307,8 @@ int ky_exec_stage_make(struct kymo_segment_stage *out, const char *command, uint
 		close_stage(stage);
 		return -EINVAL;
 	}
-	if (ky_run_target_resolve(stage->words[0], path, sizeof(path)) != 0) {
+	if (ky_run_target_resolve(stage->words[0], path, sizeof(path)) != 0 ||
+	    access(path, X_OK) != 0) {
 		snprintf(why, KYMO_STAGE_REASON_BYTES, "there is no program '%.200s'",
 			 stage->words[0]);
 		close_stage(stage);

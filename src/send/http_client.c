@@ -146,8 +146,10 @@ static bool header_is(const char *line, size_t count, const char *name, char *ou
 		return false;
 	line += name_bytes + 1;
 	count -= name_bytes + 1;
-	while (count && (*line == ' ' || *line == '\t'))
-		line++, count--;
+	while (count && (*line == ' ' || *line == '\t')) {
+		line++;
+		count--;
+	}
 	while (count &&
 	       (line[count - 1] == '\r' || line[count - 1] == '\n' || line[count - 1] == ' '))
 		count--;
@@ -188,7 +190,10 @@ static int watch(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t
 {
 	const struct ky_http_client *http = ctx;
 
-	(void)a, (void)b, (void)c, (void)d;
+	(void)a;
+	(void)b;
+	(void)c;
+	(void)d;
 	return ky_now_ns(CLOCK_MONOTONIC) >= __atomic_load_n(&http->deadline_ns, __ATOMIC_RELAXED);
 }
 

@@ -22,7 +22,7 @@ struct names {
 	uint32_t count, capacity;
 };
 
-struct walk {
+struct directory_walk {
 	ky_walk_run_fn each;
 	void *ctx;
 	struct ky_walk_segment *segments; /* of the run that is being read */
@@ -92,7 +92,7 @@ static bool seal(int run_fd, char *name)
 	       renameat(run_fd, active, run_fd, name) == 0;
 }
 
-static int add_segment(struct walk *walk, int run_fd, const char *entry, bool is_free)
+static int add_segment(struct directory_walk *walk, int run_fd, const char *entry, bool is_free)
 {
 	char name[64];
 	struct stat about;
@@ -117,8 +117,8 @@ static int add_segment(struct walk *walk, int run_fd, const char *entry, bool is
 	return 0;
 }
 
-static int walk_run(struct walk *walk, int parent_fd, const char *path, const char *service,
-		    const char *run)
+static int walk_run(struct directory_walk *walk, int parent_fd, const char *path,
+		    const char *service, const char *run)
 {
 	struct ky_walk_run found = {.path = path, .service = service, .run = run};
 	DIR *list = open_directory(parent_fd, parent_fd == AT_FDCWD ? path : run);
@@ -170,7 +170,7 @@ static int read_names(struct names *names, DIR *list, bool are_runs)
 	return 0;
 }
 
-static int walk_service(struct walk *walk, const char *path, const char *service)
+static int walk_service(struct directory_walk *walk, const char *path, const char *service)
 {
 	struct names names = {.count = 0};
 	DIR *list = open_directory(AT_FDCWD, path);
@@ -189,7 +189,7 @@ static int walk_service(struct walk *walk, const char *path, const char *service
 	return err;
 }
 
-static int walk_services(struct walk *walk, const char *path)
+static int walk_services(struct directory_walk *walk, const char *path)
 {
 	struct names names = {.count = 0};
 	DIR *list = open_directory(AT_FDCWD, path);
@@ -224,7 +224,7 @@ static void split(char *path, const char **last, const char **before)
 
 int ky_segment_walk(const char *path, ky_walk_run_fn each, void *ctx)
 {
-	struct walk walk = {.each = each, .ctx = ctx};
+	struct directory_walk walk = {.each = each, .ctx = ctx};
 	char *whole = realpath(path, NULL), parts[PATH_BYTES];
 	const char *last, *before;
 	int err;
