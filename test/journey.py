@@ -36,7 +36,7 @@ SAMPLES = 40  # of a program that does nothing else: enough for one function to 
 LEAK = (8, 1 << 20)  # so large that each one is sampled
 COMMANDS = ["run", "attach", "detach", "info", "report", "why", "export", "events", "ps", "status",
             "set", "mark", "dump", "recover", "doctor", "symbolize", "convert", "view", "task",
-            "query", "check", "diff", "html", "open", "serve",
+            "query", "check", "diff", "html", "scrub", "open", "serve",
             "top", "upload"]
 RULES = """[[rule]]
 name = "polls are few"
@@ -648,7 +648,8 @@ class Usage(Case):
                    (("info", ()), ("report", ()), ("why", ()), ("events", ()), ("symbolize", ()),
                     ("export", ("--format", "folded")), ("convert", ("-o", "out.trc")),
                     ("view", ("polls",)), ("task", ("1",)), ("query", ("SELECT 1",)),
-                    ("check", (rules,)), ("html", ("-o", "out.html")))]
+                    ("check", (rules,)), ("html", ("-o", "out.html")),
+                    ("scrub", ("-o", "out.trc")))]
         living = [("status",), ("set",), ("dump",)]
         wrong = [(2, "nonsense", ("nonsense",)), (125, "Usage", ("run",)),
                  (127, nothing, ("run", "--", nothing)), (126, text, ("run", "--", text)),

@@ -9,6 +9,7 @@
 
 struct html_arguments {
 	struct ky_output output;
+	struct ky_redact_choice redact;
 	const char *trace;
 };
 
@@ -18,7 +19,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &arguments->output;
+		state->child_inputs[0] = &arguments->redact;
+		state->child_inputs[1] = &arguments->output;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->trace)
@@ -39,19 +41,21 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 int ky_cmd_html(int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&ky_output_argp, 0, 0, 0}, {&ky_common_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_redact_argp, 0, 0, 0},
+						     {&ky_output_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		NULL,
 		parse,
 		"FILE -o FILE",
 		"Writes the viewer and a trace as one HTML file, which opens in a browser without "
-		"a network.\vThe page holds the whole trace with all names, arguments and values "
-		"that were recorded, and the names of its code, as `kymo symbolize` finds them.",
+		"a network.\vThe page holds the trace and the names of its code, as `kymo "
+		"symbolize` finds them, without what others shall not read: " KY_OPTION_REDACT_TEXT,
 		children,
 		0,
 		0};
-	struct html_arguments arguments = {0};
+	struct html_arguments arguments = {.redact.level = KY_REDACT_LEVEL_VALUES};
 	char cell[KY_OUT_CELL_BYTES];
 	uint64_t bytes = 0;
 	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
@@ -62,8 +66,8 @@ int ky_cmd_html(int argc, char **argv)
 		ky_cli_error("a page does not go to a terminal; give -o FILE");
 		return KY_EXIT_USAGE;
 	}
-	code = ky_page_file_write(arguments.trace, arguments.output.path,
-				  arguments.output.may_replace, &bytes);
+	code = ky_page_file_write(arguments.trace, ky_redact_chosen(&arguments.redact),
+				  arguments.output.path, arguments.output.may_replace, &bytes);
 	if (!code && strcmp(arguments.output.path, "-") != 0 && !ky_cli_is_quiet())
 		(void)printf("%s: %s\n", arguments.output.path, ky_out_bytes(cell, bytes));
 	return code;

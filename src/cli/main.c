@@ -41,6 +41,7 @@ static const struct ky_command commands[] = {
 	{"serve", "give traces and the viewer to a browser, by a list", ky_cmd_serve},
 	{"html", "write a trace and its viewer as one page", ky_cmd_html},
 	{"upload", "send segments on disk to a bucket or a command", ky_cmd_upload},
+	{"scrub", "write a trace anew without what others shall not read", ky_cmd_scrub},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

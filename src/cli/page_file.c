@@ -4,6 +4,7 @@
 #include <base/buf.h>
 #include <base/text.h>
 #include <cli/cli.h>
+#include <edit/rewrite.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -25,6 +26,7 @@
 /* Where in the viewer the trace goes. */
 static const char place[] = "<!--kymo-trace-->";
 #define NAMED_FILE "/named.trc.zst"
+#define SCRUBBED_FILE "/scrubbed.trc.zst"
 
 extern char **environ;
 
@@ -163,29 +165,88 @@ static bool symbolize(const char *trace, const char *output)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The trace with the names of its code, which a page cannot look up: they lie in the program's
- * files. Returns its descriptor; -1: it has to do without. */
-static int open_named(const char *trace)
+/* Writes the trace anew without what is redacted. Returns an exit code; trouble has been said. */
+static int scrub(char *trace, uint32_t redacted, const char *output)
+{
+	struct ky_redact redact;
+	struct ky_input input = {.arguments = &trace, .argument_count = 1};
+	struct ky_rewrite rewrite = {
+		.input = &input, .redact = &redact, .output = output, .is_mix = true};
+	int result = ky_redact_init(&redact, redacted);
+
+	if (result) {
+		ky_cli_error("the system gives no random numbers: %s", kymo_error_text(result));
+		return KY_EXIT_TROUBLE;
+	}
+	result = ky_input_open(&input);
+	if (!result)
+		result = ky_rewrite_prepare(&rewrite);
+	if (!result)
+		result = ky_rewrite_run(&rewrite);
+	if (result)
+		ky_cli_error("%s", *input.error ? input.error : kymo_error_text(result));
+	ky_input_close(&input);
+	ky_redact_release(&redact);
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+static int open_limited(const char *path)
+{
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && (fstat(fd, &status) || (uint64_t)status.st_size > KY_PAGE_TRACE_BYTES_MAX)) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The trace as the page gets it: with the names of its code, which a page cannot look up because
+ * they lie in the program's files; where that is not possible, without. And without what is
+ * redacted. *fd: of the trace, and then of that one. Returns an exit code. */
+static int prepare_trace(const char *trace, uint32_t redacted, int *fd)
 {
 	const char *place_of = getenv("TMPDIR");
-	static char directory[PATH_MAX], path[PATH_MAX + sizeof(NAMED_FILE)];
-	struct stat status;
-	int fd = -1;
+	static char directory[PATH_MAX], named[PATH_MAX + sizeof(NAMED_FILE)],
+		scrubbed[PATH_MAX + sizeof(SCRUBBED_FILE)];
+	bool is_named;
+	int prepared = -1, code = KY_EXIT_OK;
 
 	(void)snprintf(directory, sizeof(directory), "%s/kymo-page-XXXXXX",
 		       place_of && *place_of ? place_of : "/tmp");
-	if (!mkdtemp(directory))
-		return -1;
-	(void)snprintf(path, sizeof(path), "%s%s", directory, NAMED_FILE);
-	if (symbolize(trace, path))
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	(void)unlink(path);
-	(void)rmdir(directory);
-	if (fd >= 0 && (fstat(fd, &status) || (uint64_t)status.st_size > KY_PAGE_TRACE_BYTES_MAX)) {
-		(void)close(fd);
-		fd = -1;
+	if (!mkdtemp(directory)) {
+		if (!redacted)
+			return KY_EXIT_OK;
+		ky_cli_error("%s: %s; a page is redacted there, or not at all with --keep all",
+			     directory, strerror(errno));
+		return KY_EXIT_TROUBLE;
 	}
-	return fd;
+	(void)snprintf(named, sizeof(named), "%s%s", directory, NAMED_FILE);
+	(void)snprintf(scrubbed, sizeof(scrubbed), "%s%s", directory, SCRUBBED_FILE);
+	is_named = symbolize(trace, named);
+	if (redacted) {
+		char *from = strdup(is_named ? named : trace);
+
+		code = from ? scrub(from, redacted, scrubbed) : KY_EXIT_TROUBLE;
+		free(from);
+		if (!code)
+			prepared = open_limited(scrubbed);
+		if (!code && prepared < 0) {
+			ky_cli_error("%s is too long for a page once it is redacted", trace);
+			code = KY_EXIT_TROUBLE;
+		}
+	} else if (is_named) {
+		prepared = open_limited(named);
+	}
+	(void)unlink(named);
+	(void)unlink(scrubbed);
+	(void)rmdir(directory);
+	if (prepared >= 0) {
+		(void)close(*fd);
+		*fd = prepared;
+	}
+	return code;
 }
 
 static size_t base64(char *out, const uint8_t *bytes, size_t count)
@@ -301,22 +362,20 @@ static int write_page(const struct ky_buf *viewer, size_t at, int fd, const char
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
-int ky_page_file_write(const char *trace, const char *output, bool may_replace, uint64_t *bytes)
+int ky_page_file_write(const char *trace, uint32_t redacted, const char *output, bool may_replace,
+		       uint64_t *bytes)
 {
 	struct ky_buf viewer;
 	size_t at = 0;
-	int code, fd, named;
+	int code, fd;
 
 	ky_buf_init(&viewer, KY_PAGE_VIEWER_BYTES_MAX);
 	code = load_viewer(&viewer, &at);
 	fd = code ? -1 : open_trace(trace);
 	if (!code && fd < 0)
 		code = KY_EXIT_TROUBLE;
-	named = code ? -1 : open_named(trace);
-	if (named >= 0) {
-		(void)close(fd);
-		fd = named;
-	}
+	if (!code)
+		code = prepare_trace(trace, redacted, &fd);
 	if (!code)
 		code = write_page(&viewer, at, fd, trace, output, may_replace, bytes);
 	if (fd >= 0)

@@ -21,7 +21,9 @@
 /* The viewer without a trace. */
 int ky_page_viewer_read(struct ky_buf *viewer);
 
-/* output: "-": standard output. *bytes: of what was written. */
-int ky_page_file_write(const char *trace, const char *output, bool may_replace, uint64_t *bytes);
+/* redacted: what of the trace is replaced, enum ky_redact_class. output: "-": standard output.
+ * *bytes: of what was written. */
+int ky_page_file_write(const char *trace, uint32_t redacted, const char *output, bool may_replace,
+		       uint64_t *bytes);
 
 #endif

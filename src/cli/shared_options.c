@@ -32,7 +32,9 @@ enum option_key {
 	KEY_TASK,
 	KEY_WORKER,
 	KEY_COMPRESS,
-	KEY_RING_DIR
+	KEY_RING_DIR,
+	KEY_REDACT,
+	KEY_KEEP_CLASSES
 };
 
 /* ---- words that are no options ---- */
@@ -568,3 +570,53 @@ static error_t parse_ring(int key, char *text, struct argp_state *state)
 }
 
 const struct argp ky_ring_argp = {ring_options, parse_ring, 0, 0, 0, 0, 0};
+
+/* ---- what others shall not read ---- */
+
+static const struct argp_option redact_options[] = {
+	{"redact", KEY_REDACT, "args|values|names", 0, "What to replace (default values)", 0},
+	{"keep", KEY_KEEP_CLASSES, "LIST", 0,
+	 "What stays of it: paths, args, memory, values, names, or all; with commas between", 0},
+	{0},
+};
+
+static uint32_t class_of(const char *text, size_t count)
+{
+	for (uint32_t i = 0; i < KY_REDACT_CLASSES; i++)
+		if (strlen(ky_redact_class_name(i)) == count &&
+		    memcmp(ky_redact_class_name(i), text, count) == 0)
+			return 1u << i;
+	return count == 3 && memcmp(text, "all", count) == 0 ? UINT32_MAX : 0;
+}
+
+static error_t parse_redact(int key, char *text, struct argp_state *state)
+{
+	struct ky_redact_choice *choice = state->input;
+	size_t count;
+
+	switch (key) {
+	case KEY_REDACT:
+		choice->level = ky_redact_level(text);
+		if (!choice->level)
+			ky_option_error("--redact is args, values or names, not '%s'", text);
+		return 0;
+	case KEY_KEEP_CLASSES:
+		for (const char *at = text;; at += count + 1) {
+			uint32_t class;
+
+			count = strcspn(at, ",");
+			class = class_of(at, count);
+			if (!class)
+				ky_option_error("--keep is a list of paths, args, memory, values, "
+						"names, or all, not '%s'",
+						text);
+			choice->kept |= class;
+			if (!at[count])
+				return 0;
+		}
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp ky_redact_argp = {redact_options, parse_redact, 0, 0, 0, 0, 0};

@@ -10,6 +10,7 @@
 
 #include <argp.h>
 #include <cli/moment.h>
+#include <edit/redact.h>
 #include <kymo/recorder.h>
 #include <ship/compressor.h>
 #include <stdbool.h>
@@ -90,6 +91,21 @@ struct ky_compression {
 	bool is_chosen;
 };
 extern const struct argp ky_compression_argp;
+
+/* --redact, --keep. The caller sets the default level. */
+struct ky_redact_choice {
+	uint32_t level, kept; /* enum ky_redact_class */
+};
+extern const struct argp ky_redact_argp;
+static inline uint32_t ky_redact_chosen(const struct ky_redact_choice *choice)
+{
+	return choice->level & ~choice->kept;
+}
+#define KY_OPTION_REDACT_TEXT                                                                      \
+	"args replaces home directories (paths), metadata of the program and reasons of dumps "    \
+	"(args), and empties the stack of a crash (memory). values replaces fields of spans and "  \
+	"of the program's events, and marks, too. names replaces all names by keyed hashes, too. " \
+	"Numbers stay."
 
 /* --metadata: "key=value" is cut at its "=". */
 struct ky_pairs {

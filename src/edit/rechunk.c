@@ -133,7 +133,8 @@ static void write_annotations(struct ky_rechunk *rechunk, const struct ky_shape 
 static int write_schema(struct ky_rechunk *rechunk, uint32_t number)
 {
 	const struct ky_shape *shape = &rechunk->catalog->shapes[number];
-	const char *at = shape->body;
+	const char *at = shape->body, *name = shape->name;
+	size_t name_bytes = shape->name_bytes;
 
 	ky_buf_clear(&rechunk->fields);
 	for (uint16_t i = 0; i < shape->field_count; i++) {
@@ -144,9 +145,17 @@ static int write_schema(struct ky_rechunk *rechunk, uint32_t number)
 	}
 	if (rechunk->fields.failed)
 		return rechunk->fields.failed;
-	ky_trc_enc_schema(&rechunk->enc, (uint16_t)number, shape->name, shape->name_bytes,
-			  shape->has_timestamp, (const void *)rechunk->fields.bytes,
-			  shape->field_count);
+	if (rechunk->redact) {
+		struct ky_slice hidden = ky_redact_type(rechunk->redact, shape->event, shape->name,
+							shape->name_bytes);
+
+		if (rechunk->redact->text.failed)
+			return rechunk->redact->text.failed;
+		name = (const char *)hidden.bytes;
+		name_bytes = hidden.count;
+	}
+	ky_trc_enc_schema(&rechunk->enc, (uint16_t)number, name, name_bytes, shape->has_timestamp,
+			  (const void *)rechunk->fields.bytes, shape->field_count);
 	write_annotations(rechunk, shape, (uint16_t)number);
 	rechunk->has_schema[number] = 1;
 	return 0;
@@ -288,6 +297,18 @@ static void put_scalar(struct ky_rechunk *rechunk, const struct ky_value *value)
 	}
 }
 
+/* What stands for a value of this event; its text is valid until the next one's. */
+static const struct ky_value *seen(struct ky_rechunk *rechunk, const struct ky_value *value,
+				   struct ky_value *copy)
+{
+	if (!rechunk->redact)
+		return value;
+	value = ky_redact_value(rechunk->redact, rechunk->schema, rechunk->field, value, copy);
+	if (rechunk->redact->text.failed)
+		rechunk->out.failed = rechunk->redact->text.failed;
+	return value;
+}
+
 static bool is_tree(const struct ky_value *value)
 {
 	return value->type == KY_TYPE_LIST || value->type == KY_TYPE_MAP;
@@ -301,6 +322,8 @@ enum pass {
 /* An element that may itself hold elements: returns true when the walk has to go down into it. */
 static bool put_element(struct ky_rechunk *rechunk, const struct ky_value *value, enum pass pass)
 {
+	struct ky_value copy;
+
 	if (pass == PASS_WRITE)
 		ky_trc_enc_u8(&rechunk->enc, value->type);
 	if (is_tree(value)) {
@@ -308,6 +331,7 @@ static bool put_element(struct ky_rechunk *rechunk, const struct ky_value *value
 			ky_trc_enc_count(&rechunk->enc, value->frame_count);
 		return true;
 	}
+	value = seen(rechunk, value, &copy);
 	if (pass == PASS_INTERN)
 		intern(rechunk, value);
 	else
@@ -366,6 +390,8 @@ static int put_tree(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
 static int put_value(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
 		     const struct ky_value *value, bool is_optional, enum pass pass)
 {
+	struct ky_value copy;
+
 	if (pass == PASS_WRITE && is_optional)
 		ky_trc_enc_u8(&rechunk->enc, value->is_present);
 	if (!value->is_present)
@@ -375,6 +401,7 @@ static int put_value(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
 			ky_trc_enc_count(&rechunk->enc, value->frame_count);
 		return put_tree(rechunk, stream, value, pass);
 	}
+	value = seen(rechunk, value, &copy);
 	if (pass == PASS_INTERN)
 		intern(rechunk, value);
 	else
@@ -421,16 +448,21 @@ int ky_rechunk_event(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
 	ky_buf_clear(&rechunk->pool_ids);
 	rechunk->pool_id_at = 0;
 	rechunk->source = event->source;
-	for (uint16_t i = 0; i < event->schema->field_count && !result; i++)
+	rechunk->schema = event->schema;
+	for (uint16_t i = 0; i < event->schema->field_count && !result; i++) {
+		rechunk->field = i;
 		result = put_value(rechunk, stream, &event->values[i], false, PASS_INTERN);
+	}
 	if (result)
 		return result;
 	ky_trc_enc_raw_event(&rechunk->enc, (uint16_t)shape, event->has_timestamp,
 			     event->timestamp_ns);
-	for (uint16_t i = 0; i < event->schema->field_count && !result; i++)
+	for (uint16_t i = 0; i < event->schema->field_count && !result; i++) {
+		rechunk->field = i;
 		result = put_value(rechunk, stream, &event->values[i],
 				   (event->schema->fields[i].type & KY_TYPE_OPTIONAL) != 0,
 				   PASS_WRITE);
+	}
 	if (event->has_timestamp && event->timestamp_ns) {
 		if (!rechunk->first_ns || event->timestamp_ns < rechunk->first_ns)
 			rechunk->first_ns = event->timestamp_ns;

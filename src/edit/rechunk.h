@@ -3,13 +3,15 @@
  *
  * Every field and annotation survives; ids of types and pools are given anew. A pool id that is
  * not defined stays so, under an id of its own, counted down from UINT32_MAX.
- * Text that is not UTF-8, which readers may refuse a trace for, is mended.
+ * Text that is not UTF-8, which readers may refuse a trace for, is mended. What others shall not
+ * read is replaced, where `redact` is set.
  * Threads: owner.
  */
 #ifndef KY_EDIT_RECHUNK_H
 #define KY_EDIT_RECHUNK_H
 
 #include <analyze/catalog.h>
+#include <edit/redact.h>
 #include <read/event_stream.h>
 #include <read/id_map.h>
 #include <wire/chunk.h>
@@ -28,8 +30,11 @@ struct ky_rechunk {
 	size_t pool_id_at;        /* next of pool_ids */
 	uint64_t undefined_count; /* values with a pool id that is not defined */
 	struct ky_pages undefined_pages;
+	struct ky_redact *redact;       /* the caller's; NULL: all stays */
 	struct ky_id_map undefined;     /* of source, pool and id to what counts them down */
 	uint32_t undefined_ids, source; /* of the event */
+	const struct ky_schema *schema; /* the same */
+	uint16_t field;                 /* of it, that is being written */
 	ky_chunk_fn chunk;
 	void *chunk_ctx;
 };

@@ -128,6 +128,7 @@ static int copy_events(struct ky_rewrite *rewrite, struct ky_catalog *catalog,
 	struct ky_rechunk rechunk;
 	int result = ky_rechunk_init(&rechunk, catalog, write_event_chunk, rewrite);
 
+	rechunk.redact = rewrite->redact;
 	while (!result) {
 		result = ky_event_stream_next(stream, &event);
 		if (result <= 0)

@@ -11,6 +11,7 @@
 
 #include <edit/index_maker.h>
 #include <edit/input.h>
+#include <edit/redact.h>
 #include <ship/out_file.h>
 #include <ship/compressor.h>
 
@@ -23,6 +24,7 @@ struct ky_rewrite {
 	bool is_forced;       /* replace what has the name */
 	bool is_mix;          /* several processes are fine */
 
+	struct ky_redact *redact; /* not with is_recompress; NULL: all stays */
 	/* False: the event is left out. NULL: all stay. */
 	bool (*keep)(void *ctx, const struct ky_event *event);
 	/* Chunks after all others, before the index. NULL: none. Returns 0 or a negative error. */
