@@ -75,7 +75,7 @@ complete -c kymo -n '__fish_seen_subcommand_from ps status top set mark dump rec
 complete -c kymo -n '__fish_seen_subcommand_from ps' -s a -l all -d 'Processes of all users, as far as their rings may be read (root)'
 complete -c kymo -n '__fish_seen_subcommand_from mark' -s a -l all -d 'Mark every process of this user that records; takes only TEXT'
 complete -c kymo -n '__fish_seen_subcommand_from recover' -s a -l all -d 'Every ring of a dead process of this user (the default)'
-complete -c kymo -n '__fish_seen_subcommand_from serve' -l live -x -d 'Show this process, too: the last minute of its ring, each time the page is loaded'
+complete -c kymo -n '__fish_seen_subcommand_from serve' -l live -x -d 'Show this process, too: the last minute of its ring, renewed each second'
 complete -c kymo -n '__fish_seen_subcommand_from serve' -l listen -x -d 'Listen at this address, in numbers; port 0 is any free one (default 127.0.0.1:0)'
 complete -c kymo -n '__fish_seen_subcommand_from report why task export events dump' -l from -x -d 'Only what begins at or after TIME'
 complete -c kymo -n '__fish_seen_subcommand_from report why task export events dump' -l to -x -d 'Only what begins before TIME'

@@ -44,7 +44,7 @@ static const struct argp_option options[] = {
 	{"listen", KEY_LISTEN, "ADDR:PORT", 0,
 	 "Listen at this address, in numbers; port 0 is any free one (default 127.0.0.1:0)", 0},
 	{"live", KEY_LIVE, "PID|SERVICE", 0,
-	 "Show this process, too: the last minute of its ring, each time the page is loaded", 0},
+	 "Show this process, too: the last minute of its ring, renewed each second", 0},
 	{0},
 };
 

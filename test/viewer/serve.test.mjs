@@ -5,6 +5,7 @@ import { spawn, spawnSync } from "node:child_process";
 import {
   appendFileSync,
   copyFileSync,
+  existsSync,
   mkdtempSync,
   readFileSync,
   rmSync,
@@ -213,5 +214,49 @@ test("names in files and traces are text in the list", async () => {
   assert.equal(await settled(page), "ready");
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.deepEqual(page.troubles, []);
+  await page.close();
+});
+
+/** A program of test/cli that records polls; it goes on to its next action when `go` is called. */
+async function liveHost(...polls) {
+  const rings = mkdtempSync(join(folder, "rings-"));
+  const gates = polls.map((_, at) => join(rings, `go${at}`));
+  const actions = polls.flatMap((count, at) => [`wait=${gates[at]}`, `polls=${count}`]);
+  const host = spawn(
+    join(root, "build", "test", "cli", "run_host"),
+    ["1000", `touch=${join(rings, "ready")}`, ...actions, `wait=${join(rings, "end")}`],
+    { env: { ...process.env, KYMO_RING_DIR: rings }, stdio: "ignore" },
+  );
+  servers.push(host);
+  while (!existsSync(join(rings, "ready"))) await new Promise((done) => setTimeout(done, 10));
+  return { host, rings, go: (at) => writeFileSync(gates[at], "") };
+}
+
+/** Resolves once the line at the top says so many polls. */
+const polls = (page, count) => page.getByText(` ${count} polls `).waitFor();
+
+test("a process that runs is read anew while its end is in view, and held while it is not", async () => {
+  const { host, rings, go } = await liveHost(500, 700);
+  const { url } = await serve("--live", String(host.pid), "--ring-dir", rings);
+  const page = await newPage({ url });
+  await page.getByRole("link", { name: /live$/ }).click();
+  await settled(page);
+  await polls(page, "1,000");
+  go(0);
+  await polls(page, "1,500");
+  const button = page.getByRole("button", { name: /live|held/ });
+  assert.match(await button.textContent(), /live/);
+  await page.keyboard.press("ArrowUp");
+  await page.waitForFunction(() => document.body.textContent.includes("○ held"));
+  const held = await state(page);
+  go(1);
+  // What is held is not read: a copy made now has more, and the page keeps what it has.
+  const served = new URL("trace/live", page.url()).href;
+  assert.ok((await page.request.head(served)).ok());
+  await polls(page, "1,500");
+  assert.deepEqual((await state(page)).from, held.from);
+  await button.click();
+  await polls(page, "2,200");
+  host.kill("SIGKILL");
   await page.close();
 });

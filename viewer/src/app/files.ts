@@ -34,6 +34,7 @@ export async function openFiles(store: Store, given: Iterable<File>): Promise<vo
   const files = [...given].sort((a, b) => (a.name < b.name ? -1 : 1));
   const [first] = files;
   if (!first) return;
+  store.live = null;
   if (files.length === 1) {
     await store.open(first, first.name);
     return;

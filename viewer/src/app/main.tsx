@@ -11,12 +11,15 @@ import { Top } from "../panels/top";
 import { openFiles } from "./files";
 import { listen } from "./keyboard";
 import { Lanes, Overview } from "./lanes";
+import { Live } from "./live";
 import { Store } from "./store";
 
 // Filled in by build.mjs.
 declare const WORKER_SOURCE: string;
 const WASM_ID = "kymo-wasm";
 const TRACE_ID = "kymo-trace";
+/** The name that `kymo serve` gives a process that runs. */
+const LIVE = "live";
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const native = (
@@ -94,8 +97,12 @@ const served = /^https?:$/.test(location.protocol)
   ? new URLSearchParams(location.search).get("trace")
   : null;
 if (served) {
-  findServed(new URL(`trace/${encodeURIComponent(served)}`, location.href).href).then(
-    ({ file, name }) => store.open(file, name),
+  const url = new URL(`trace/${encodeURIComponent(served)}`, location.href).href;
+  findServed(url).then(
+    ({ file, name }) => {
+      if (served === LIVE) store.live = new Live(store, url);
+      return store.open(file, name);
+    },
     (error: Error) => store.fail(error.message),
   );
 } else if (embedded) {

@@ -15,6 +15,7 @@ import {
 } from "../engine/protocol";
 import { key, type Hit, type Mark, type Scene } from "../draw/timeline";
 import { fromDial9 } from "../model/dial9";
+import type { Live } from "./live";
 import { sceneOf } from "./scene";
 import { layRows, wantedOf, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
@@ -67,6 +68,8 @@ export class Store {
   progress = { doing: "", done: 0, all: 0 };
   fileName = "";
   file: Blob | Served | null = null;
+  /** Where newer copies of it come from; null: it is a file. */
+  live: Live | null = null;
   /** The address that came with the trace. */
   firstHash = "";
   trace: TraceInfo | null = null;
@@ -172,6 +175,103 @@ export class Store {
       failed: (sentence) => this.fail(sentence),
       view: (answer) => this.takeView(answer),
     });
+  }
+
+  /** A newer copy of the same trace takes the place of what is shown, once it is read and drawn.
+   * Nothing happens where it cannot be read, or where the end is no longer what is looked at. */
+  async renew(file: Blob | Served, name: string): Promise<void> {
+    const before = this.engine;
+    if (!before || !this.wasm || !this.isAtEnd) return;
+    const copy = await this.readBeside(this.wasm, file, name);
+    if (!copy) return;
+    if (this.engine !== before || !this.isAtEnd) {
+      copy.engine.close();
+      return;
+    }
+    before.close();
+    const isWhole = this.isWhole;
+    const span = this.view.to - this.view.from;
+    this.engine = copy.engine;
+    this.fileName = name;
+    this.file = file;
+    this.trace = copy.trace;
+    this.names = new Map(copy.trace.names.map((one) => [one.name, one.text]));
+    this.report = copy.report;
+    this.ranks = ranksOf(this.names, copy.report);
+    this.pointsLanes = copy.pointsLanes;
+    this.strips.clear();
+    this.counts.clear();
+    this.points.clear();
+    this.undo = [];
+    this.evidence = [];
+    this.culprit = -1;
+    this.view.from = isWhole ? 0 : Math.max(0, this.durationNs - span);
+    this.view.to = this.durationNs;
+    this.lay();
+    this.takeView(copy.answer);
+    void this.askOverview();
+    this.saveHash();
+    this.changed();
+  }
+
+  /** All that the first picture of it needs; null: it cannot be read. */
+  private async readBeside(wasm: ArrayBuffer, file: Blob | Served, name: string) {
+    let engine: Engine | null = null;
+    const lanes = await new Promise<string | null>((done) => {
+      engine = new Engine(this.workerSource, wasm, file, name, {
+        progress: () => {},
+        opened: done,
+        failed: (sentence) => (this.engine === engine ? this.fail(sentence) : done(null)),
+        view: (answer) => this.takeView(answer),
+      });
+    });
+    const next = engine as Engine | null;
+    const report = lanes ? await next?.ask<Report>({ op: "findings" }) : null;
+    if (!next || !lanes || !report) {
+      next?.close();
+      return null;
+    }
+    const trace = JSON.parse(lanes) as TraceInfo;
+    const pointsLanes = (await next.ask<PointsLane[]>({ op: "pointsList" })) ?? [];
+    const span = this.view.to - this.view.from;
+    const answer = await next.strips({
+      from: this.isWhole ? 0 : Math.max(0, trace.duration_ns - span),
+      to: trace.duration_ns,
+      pixels: this.pixels,
+      wanted: wantedOf(layRows(trace, "", this.folded, pointsLanes, this.charts)),
+    });
+    return { engine: next, trace, report, pointsLanes, answer };
+  }
+
+  private get isWhole(): boolean {
+    return this.view.from === 0 && this.view.to >= this.durationNs;
+  }
+
+  /** The end of the trace is in view, and nothing is chosen or open that belongs to this copy. */
+  get isAtEnd(): boolean {
+    return (
+      this.phase === "ready" &&
+      this.view.to >= this.durationNs &&
+      !this.selection &&
+      !this.range &&
+      !this.view.finding &&
+      !this.option("panel") &&
+      this.taskIndex === NONE &&
+      !this.isSearchOpen &&
+      !this.isGoOpen
+    );
+  }
+
+  /** Lets go of what was chosen, and moves to the end, at the same zoom. */
+  showEnd(): void {
+    const span = Math.min(this.view.to - this.view.from, this.durationNs);
+    this.view.finding = "";
+    this.evidence = [];
+    this.culprit = -1;
+    if (this.taskIndex !== NONE) this.hideTask();
+    this.setPanel("");
+    this.setRange(this.durationNs - span, this.durationNs);
+    this.clearSelection();
   }
 
   private reset(): void {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The line at the top: which trace this is, and what can be done with it.
 import { openFiles } from "../app/files";
+import type { Live } from "../app/live";
 import { copyLink } from "../app/share";
 import type { Store } from "../app/store";
 import { bytes, count, date, duration } from "../model/time";
@@ -20,6 +21,25 @@ export function chooseFile(store: Store): void {
     if (input.files) void openFiles(store, input.files);
   };
   input.click();
+}
+
+/** Newer copies of a process that runs: they come, or the reason why not. */
+function LiveButton({ live }: { live: Live }) {
+  if (live.sentence) return <span class="lost">{live.sentence}</span>;
+  const isFollowing = live.isOn && !live.isHeld;
+  return (
+    <button
+      aria-pressed={isFollowing}
+      onClick={() => (isFollowing ? live.pause() : live.follow())}
+      title={
+        isFollowing
+          ? "a newer copy is read each second; choosing something or moving away holds this one"
+          : "goes back to the end, and reads a newer copy each second"
+      }
+    >
+      {isFollowing ? "● live" : "○ held"}
+    </button>
+  );
 }
 
 export function Top({ store }: { store: Store }) {
@@ -68,6 +88,7 @@ export function Top({ store }: { store: Store }) {
       </div>
       {trace && (
         <div class="tools">
+          {store.live && <LiveButton live={store.live} />}
           <label>
             colour{" "}
             <select
