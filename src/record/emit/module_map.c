@@ -17,6 +17,22 @@ struct map_scan {
 	bool is_first;
 };
 
+/* Is it in memory at all? The loader takes objects whose notes lie in no segment that it loads, as
+ * packers leave them. */
+static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * part)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_R) &&
+		    part->p_vaddr >= segment->p_vaddr &&
+		    part->p_vaddr - segment->p_vaddr <= segment->p_memsz &&
+		    part->p_memsz <= segment->p_memsz - (part->p_vaddr - segment->p_vaddr))
+			return true;
+	}
+	return false;
+}
+
 static const uint8_t *find_build_id(const struct dl_phdr_info *info, size_t *count)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -24,7 +40,7 @@ static const uint8_t *find_build_id(const struct dl_phdr_info *info, size_t *cou
 		uintptr_t address = (uintptr_t)(info->dlpi_addr + header->p_vaddr);
 		const uint8_t *at, *end;
 
-		if (header->p_type != PT_NOTE)
+		if (header->p_type != PT_NOTE || !is_loaded(info, header))
 			continue;
 		at = (const uint8_t *)address;
 		end = at + header->p_memsz;

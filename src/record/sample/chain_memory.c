@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <record/sample/chain_memory.h>
 
+#include <base/testpoint.h>
 #include <record/emit/emit_engine.h>
 #include <record/sample/stack_walk.h>
 #include <string.h>
@@ -58,22 +59,33 @@ static struct known_chain *set_of(uint64_t pc, uint64_t depth)
 	return chains[hash >> 40 & (SETS - 1)];
 }
 
-RAW static bool is_same(const struct known_chain *chain, const struct kymo_stack_start *start)
+/* Another thread may make another chain of this one meanwhile, with the words of another stack: no
+ * word is read that does not lie in ours. */
+RAW static bool is_same(const struct known_chain *chain, const struct kymo_stack_start *start,
+			uint64_t depth)
 {
 	const uint64_t *stack = (const uint64_t *)(uintptr_t)start->sp;
-	const uint64_t *word = words + chain->first, *end = word + chain->count;
-	const uint64_t *plain_end = word + chain->plain;
+	uint32_t first = __atomic_load_n(&chain->first, __ATOMIC_RELAXED);
+	uint32_t count = __atomic_load_n(&chain->count, __ATOMIC_RELAXED);
+	uint32_t plain = __atomic_load_n(&chain->plain, __ATOMIC_RELAXED);
+	uint64_t depth_words = depth / sizeof(*stack);
+	const uint64_t *word = words + first, *end = word + count, *plain_end = word + plain;
 
+	if (first > WORDS || count > WORDS - first || plain > count)
+		return false;
+	KY_TESTPOINT("chain.compare");
 	for (; word < plain_end; word++) {
 		uint64_t wanted = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-		if ((stack[wanted >> 48] ^ wanted) & WORD_VALUE_MASK)
+		if (wanted >> 48 >= depth_words || (stack[wanted >> 48] ^ wanted) & WORD_VALUE_MASK)
 			return false;
 	}
 	for (; word < end; word++) {
 		uint64_t wanted = __atomic_load_n(word, __ATOMIC_RELAXED), value;
 		uint32_t at = (uint32_t)(wanted >> 48) & 0x7fffu;
 
+		if (at < WORD_AT_END && at >= depth_words)
+			return false;
 		if (at < WORD_AT_END)
 			value = stack[at];
 		else
@@ -96,7 +108,8 @@ static bool find(const struct kymo_stack_start *start, uint64_t depth, uint64_t 
 
 		if (atomic_load_explicit(&chain->state, memory_order_acquire) !=
 			    (tag | STATE_READY) ||
-		    chain->pc != start->pc || chain->depth != depth || !is_same(chain, start))
+		    chain->pc != start->pc || chain->depth != depth ||
+		    !is_same(chain, start, depth))
 			continue;
 		*out = chain->is;
 		/* Its words may be those of another recording by now. */
@@ -189,9 +202,9 @@ static __attribute__((noinline)) bool remember(const struct ky_walk *walk,
 		__atomic_store_n(&words[first + i], packed[i], __ATOMIC_RELAXED);
 	chain->pc = start->pc;
 	chain->depth = depth;
-	chain->first = first;
-	chain->count = count;
-	chain->plain = plain;
+	__atomic_store_n(&chain->first, first, __ATOMIC_RELAXED);
+	__atomic_store_n(&chain->count, count, __ATOMIC_RELAXED);
+	__atomic_store_n(&chain->plain, plain, __ATOMIC_RELAXED);
 	chain->is = is;
 	atomic_store_explicit(&chain->state, tag | STATE_READY, memory_order_release);
 	return true;
@@ -215,8 +228,6 @@ static __attribute__((noinline)) struct ky_chain walk_it(const struct ky_ring *r
 			       .inputs = inputs,
 			       .inputs_max = INPUTS_MAX};
 
-	if (!ky_stack_is_wanted())
-		ky_stack_want();
 	if (!ky_stack_tables(&view))
 		return is;
 	ky_stack_capture_by(&walk, &view, start, !ky_engine_is_under_filter());
@@ -255,6 +266,12 @@ struct ky_chain ky_chain_find(const struct ky_ring *ring, struct ky_place_head *
 
 	if (!ring->unwind)
 		return out;
+	/* Their pages do not exist yet, and there may be no memory for them. */
+	if (atomic_load_explicit(&ring->header->unwind_ready, memory_order_acquire) != 1) {
+		if (!ky_stack_is_wanted())
+			ky_stack_want();
+		return out;
+	}
 	/* What is remembered is of tables that were there. */
 	if (ky_stack_is_own(start->sp, until_sp) &&
 	    find(start, until_sp - start->sp, tag_of(ring, head), &out))

@@ -8,6 +8,9 @@
 #include <record/emit/emit_engine.h>
 #include <record/sample/chain_memory.h>
 #include <record/sample/stack_walk.h>
+#include <base/testpoint.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <unwind/unwind_keeper.h>
 
@@ -229,6 +232,105 @@ static void chain__is_walked_again_after_a_change_of_the_tables(void **state)
 	assert_int_equal(c.wrong, 0);
 }
 
+/* ---- another thread changes what is compared ---- */
+
+static void (*step_in)(void);
+
+void ky_testpoint(const char *name)
+{
+	void (*now)(void) = step_in;
+
+	if (!now || strcmp(name, "chain.compare") != 0)
+		return;
+	step_in = NULL;
+	now();
+}
+
+#define FAR_BYTES (200u << 10)
+
+/* The first word of its walk is its return address, which lies far up the stack. */
+KEPT static void poll_far(void)
+{
+	volatile uint8_t *room = __builtin_alloca(FAR_BYTES);
+	uint64_t caller_sp = (uint64_t)(uintptr_t)__builtin_frame_address(0) + 2 * sizeof(uint64_t);
+	struct kymo_stack_start start;
+
+	room[0] = 1;
+	KYMO_STACK_HERE(&start);
+	(void)ky_chain_find(ky_engine.ring, c.head, &start, caller_sp, KYMO_PLACE_FRAMES_MAX);
+	sink += room[0];
+}
+
+static void change_tables(uint64_t by)
+{
+	struct ky_unwind_head *tables = (void *)ky_engine.ring->unwind;
+
+	atomic_fetch_add(&tables->index_word, by << 32);
+}
+
+/* A library was loaded, and the first chain of the new tables takes the words of the first one of
+ * the old. */
+static void remember_another(void)
+{
+	change_tables(2);
+	poll_far();
+}
+
+static void *poll_near_the_end(void *ctx)
+{
+	change_tables(100); /* so that this is their first chain */
+	poll_once(0);
+	step_in = remember_another;
+	poll_once(0);
+	*(bool *)ctx = step_in == NULL;
+	return NULL;
+}
+
+/* Nothing is mapped behind this thread's stack. */
+static void chain__that_changes_while_it_is_compared_leads_to_no_other_stack(void **state)
+{
+	const size_t bytes = 1u << 20;
+	uint8_t *area = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool has_changed = false;
+
+	(void)state;
+	skip_where_frames_are_not_remembered();
+	assert_true(area != MAP_FAILED);
+	assert_int_equal(mprotect(area, bytes, PROT_READ | PROT_WRITE), 0);
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, area, bytes), 0);
+	assert_int_equal(pthread_create(&thread, &attr, poll_near_the_end, &has_changed), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+	assert_true(has_changed);
+	assert_int_equal(c.wrong, 0);
+	munmap(area, 2 * bytes);
+}
+
+/* Of a full /dev/shm a page that does not exist yet cannot be had, not even to read zeros of it: as
+ * little as this one. */
+static void chain__without_tables_touches_no_page_of_theirs(void **state)
+{
+	uint8_t *unwind;
+
+	(void)state;
+	skip_where_frames_are_not_remembered();
+	poll_once(0); /* the thread's stack is known from here on */
+	test_recorder_close(&c.test);
+	test_recorder_open(&c.test, 0, 0);
+	kymo_poll_begin(1, 5, 0);
+	kymo_poll_end(0);
+	c.head = (struct ky_place_head *)(void *)ky_ring_places(ky_engine.ring);
+	assert_non_null(c.head);
+	unwind = ky_engine.ring->unwind;
+	assert_int_equal(mprotect(unwind, KYMO_ARCH_PAGE_BYTES, PROT_NONE), 0);
+	poll_far();
+	assert_int_equal(mprotect(unwind, KYMO_ARCH_PAGE_BYTES, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(atomic_load(&c.head->walked_count), 0);
+}
+
 static void chain__without_tables_is_not_known(void **state)
 {
 	const struct kymo_stack_start start = {.pc = 1};
@@ -247,6 +349,8 @@ int main(void)
 		CASE(chain__recognized_is_what_a_walk_says),
 		CASE(chain__seen_before_is_not_walked_again),
 		CASE(chain__is_walked_again_after_a_change_of_the_tables),
+		CASE(chain__that_changes_while_it_is_compared_leads_to_no_other_stack),
+		CASE(chain__without_tables_touches_no_page_of_theirs),
 		CASE(chain__without_tables_is_not_known),
 	};
 
