@@ -158,7 +158,8 @@ KYMO_API int kymo_recorder_open(struct kymo_recorder **out,
  * drains it removes it.
  * Threads may still emit: their events are counted as dropped. close(NULL) is fine.
  *
- * Returns  0, or the first error the drain met while writing (the trace then says what is missing).
+ * Returns  0, or the first error the drain met while writing (the trace then says what is missing);
+ *          -EDEADLK and nothing is closed where a callback of the recorder's own thread calls it.
  * Since    0.1
  */
 KYMO_API int kymo_recorder_close(struct kymo_recorder *recorder);

@@ -147,12 +147,10 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 	}
 	err = ky_compressor_choose(&recorder->own.options.output.compressor, taken.compression,
 				   taken.compression_level ? (int)taken.compression_level : 1);
-	__atomic_store_n(&ky_engine.sampler,
-			 taken.flags & KYMO_RECORDER_NO_DRAIN ? &ky_timer_source :
-								&ky_own_samplers_hooks,
-			 __ATOMIC_RELEASE);
 	if (!err)
-		err = ky_engine_open(&taken);
+		err = ky_engine_open(&taken, taken.flags & KYMO_RECORDER_NO_DRAIN ?
+						     &ky_timer_source :
+						     &ky_own_samplers_hooks);
 	if (err) {
 		ky_free(recorder);
 		return ky_options_say(&taken, err, "recorder: %s", kymo_error_text(err));
@@ -181,6 +179,10 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 
 	if (!recorder)
 		return 0;
+	/* From a callback: what runs it is needed until it returns, and cannot wait for itself. */
+	if (recorder->has_thread && recorder->pid == getpid() &&
+	    pthread_equal(recorder->thread, pthread_self()))
+		return -EDEADLK;
 	ky_engine_scan_modules();
 	is_streaming = ky_engine_mode() == KYMO_MODE_STREAM;
 	is_live = ky_engine_stop();

@@ -30,8 +30,7 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 			&taken, KYMO_E_UNSUPPORTED,
 			"this build has no drain thread: set KYMO_RECORDER_NO_DRAIN and drain the "
 			"ring from another process");
-	__atomic_store_n(&ky_engine.sampler, &ky_timer_source, __ATOMIC_RELEASE);
-	err = ky_engine_open(&taken);
+	err = ky_engine_open(&taken, &ky_timer_source);
 	if (err)
 		return ky_options_say(&taken, err, "recorder: %s", kymo_error_text(err));
 	for (size_t i = 0; i < taken.metadata_count; i++)

@@ -220,6 +220,20 @@ static void share_control_page(struct ky_ring *ring)
 	__atomic_store_n(&kymo_control.gates, gates, __ATOMIC_RELAXED);
 }
 
+/* Of a child that was forked between two recordings: the thread that it has took part in the first
+ * one, and writes with the state from then. */
+static void keep_own_state(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	const struct ky_thread *own = (const struct ky_thread *)(const void *)kymo_thread_self;
+
+	if (!ky_thread_is_state(kymo_thread_self))
+		return;
+	for (; &engine->pool->threads[engine->state_count] != own; engine->state_count++)
+		engine->free_states[engine->free_count++] = (uint16_t)engine->state_count;
+	engine->state_count++;
+}
+
 static void reset_threads(void)
 {
 	struct ky_engine *engine = &ky_engine;
@@ -230,6 +244,7 @@ static void reset_threads(void)
 		return;
 	engine->state_count = 0;
 	engine->free_count = 0;
+	keep_own_state();
 	__atomic_store_n(&engine->pool->is_alive, 1, __ATOMIC_RELEASE);
 }
 
@@ -498,7 +513,8 @@ static int copy_options(const struct kymo_recorder_options *options)
 	return 0;
 }
 
-int ky_engine_open(const struct kymo_recorder_options *options)
+int ky_engine_open(const struct kymo_recorder_options *options,
+		   const struct ky_sampler_hooks *sampler)
 {
 	struct ky_engine *engine = &ky_engine;
 	struct ky_lock_mark mark = ky_engine_lock();
@@ -510,6 +526,8 @@ int ky_engine_open(const struct kymo_recorder_options *options)
 		err = KYMO_E_ACTIVE;
 	if (err)
 		goto out;
+	/* Not before: the one that records needs its own to stop. */
+	__atomic_store_n(&engine->sampler, sampler, __ATOMIC_RELEASE);
 	engine->last_error = 0;
 	engine->confinement = read_confinement();
 	engine->is_lock_naming = lock_owner() == (uint32_t)syscall(SYS_gettid);
@@ -566,6 +584,9 @@ bool ky_engine_stop(void)
 		__atomic_store_n(&kymo_control.gates, 0, __ATOMIC_RELEASE);
 	set_phase(KY_CLOSED);
 	if (is_live) {
+		/* A thread that was late in an event may have started it again. */
+		if (ky_engine_sampler())
+			ky_engine_sampler()->stop();
 		for (uint32_t i = 0; i < engine->state_count; i++)
 			/* Sequentially consistent, as the phase before: see set_limit() in
 			 * emit_slow.c. */

@@ -165,8 +165,10 @@ void ky_engine_unlock(struct ky_lock_mark mark);
 /* A record of any number of payload words that fits a sub-buffer, by the slow path. */
 void ky_emit_words(uint32_t record, uint32_t arg, uint32_t words, const uint64_t *payload);
 
-/* The engine's half of kymo_recorder_open(): everything but the drain thread. */
-int ky_engine_open(const struct kymo_recorder_options *options);
+/* The engine's half of kymo_recorder_open(): everything but the drain thread. sampler: of threads
+ * from inside, from here on. */
+int ky_engine_open(const struct kymo_recorder_options *options,
+		   const struct ky_sampler_hooks *sampler);
 int ky_engine_start(void); /* LAZY -> LIVE; takes the lock */
 int ky_engine_start_locked(void);
 

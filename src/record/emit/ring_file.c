@@ -468,10 +468,19 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
 
 void ky_map_private(void *address, size_t bytes)
 {
+	const long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	const long access = PROT_READ | PROT_WRITE;
 	/* Not through mmap(): that is one step for every thread that reads along, but the thread
 	 * sanitizer's wrapper takes it for a write. */
-	(void)syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	long elsewhere = syscall(SYS_mmap, NULL, bytes, access, flags, -1L, 0L);
+
+	/* Where memory is committed strictly (vm.overcommit_memory 2) the kernel takes away what is
+	 * at the address before it finds that there is none to put there. So it is asked first, and
+	 * what cannot be had leaves all as it was. */
+	if (elsewhere == -1)
+		return;
+	(void)syscall(SYS_munmap, elsewhere, bytes);
+	(void)syscall(SYS_mmap, address, bytes, access, flags | MAP_FIXED, -1L, 0L);
 }
 
 bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes)

@@ -55,7 +55,8 @@ struct ky_ring {
 	uint64_t alloc_bytes;    /* of the table of allocations after that; 0: there is none */
 	uint32_t alloc_state;    /* atomic; enum ky_place_state */
 	struct ky_sample_ring alloc_samples;
-	uint8_t *unwind; /* the unwind area, the last one; NULL: there is none */
+	struct ky_sample_ring cpu_samples; /* of timer_source.c; made once, before it is used */
+	uint8_t *unwind;                   /* the unwind area, the last one; NULL: there is none */
 	uint64_t unwind_bytes;
 	uint32_t directory_steps; /* KY_POPULATE_BYTES each, populated */
 	uint64_t extent;          /* atomic: populated slots << 32 | usable slots */
@@ -114,7 +115,8 @@ uint64_t ky_ring_resources_at(const struct ky_ring *ring);
 /* Makes the page of this word exist; overwrites it. False: no memory. Signals safe. */
 bool ky_ring_touch(void *word);
 
-/* Private zeros at these addresses from now on, whatever was there. */
+/* Private zeros at these addresses from now on, whatever was there. Where there is no memory for
+ * them, what was there stays. */
 void ky_map_private(void *address, size_t bytes);
 
 /* Replaces the mapping by private memory: a thread that is still inside an event writes into the

@@ -4,6 +4,7 @@
 #include <record/sample/sampler.h>
 
 #include <base/now.h>
+#include <base/testpoint.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/stack.h>
@@ -51,8 +52,9 @@ static struct {
 	uint32_t is_left;     /* atomic: the host wanted the signal; no timer from then on */
 	uint64_t scan_due_ns; /* atomic */
 	uint64_t tick_ns;     /* the kernel's; 0: not known */
-	const struct ky_ring *ring;
-	struct ky_sample_ring samples;
+	/* atomic; its cpu_samples are there. A handler reads it once: it may be late, and find the
+	 * next recording's. */
+	struct ky_ring *ring;
 	struct sigaction before;
 	struct timer timers[THREADS_MAX];
 } source;
@@ -66,53 +68,64 @@ static bool is_on(void)
 	return __atomic_load_n(&source.state, __ATOMIC_ACQUIRE) == ON;
 }
 
+static struct ky_ring *ring_of(void)
+{
+	return __atomic_load_n(&source.ring, __ATOMIC_ACQUIRE);
+}
+
+static struct ky_sample_class_head *head_of(void)
+{
+	return ring_of()->cpu_samples.head;
+}
+
 static void say_refusal(int err)
 {
-	if (source.samples.head)
-		atomic_store_explicit(&source.samples.head->refusals[KY_SOURCE_TIMER],
-				      (uint32_t)err, memory_order_relaxed);
+	if (ring_of())
+		atomic_store_explicit(&head_of()->refusals[KY_SOURCE_TIMER], (uint32_t)err,
+				      memory_order_relaxed);
 }
 
 /* What the recorder process has left to us; 0: nothing. */
-static uint32_t own_rate(void)
+static uint32_t own_rate(const struct ky_ring *ring)
 {
-	return atomic_load_explicit(&source.ring->control->own_sample_hz, memory_order_relaxed);
+	return atomic_load_explicit(&ring->control->own_sample_hz, memory_order_relaxed);
 }
 
-static bool is_sampled_externally(void)
+static bool is_sampled_externally(const struct ky_ring *ring)
 {
-	return !own_rate() &&
-	       atomic_load_explicit(&source.samples.head->source, memory_order_relaxed) &
+	return !own_rate(ring) &&
+	       atomic_load_explicit(&ring->cpu_samples.head->source, memory_order_relaxed) &
 		       1u << KY_SOURCE_PERF;
 }
 
 /* As the settings say, which win over the options; by whomever. */
-static uint32_t any_rate(void)
+static uint32_t any_rate(const struct ky_ring *ring)
 {
-	const struct ky_ring_settings *settings = &source.ring->control->settings;
+	const struct ky_ring_settings *settings = &ring->control->settings;
 	uint32_t rate_hz = ky_settings_sample_hz(settings);
 
 	if (rate_hz == KY_SETTING_OFF)
 		return 0;
 	if (!rate_hz)
-		rate_hz = source.wanted_hz ? source.wanted_hz : own_rate();
+		rate_hz = source.wanted_hz ? source.wanted_hz : own_rate(ring);
 	return rate_hz < RATE_MAX ? rate_hz : RATE_MAX;
 }
 
-static uint32_t wanted_rate(void)
+static uint32_t wanted_rate(const struct ky_ring *ring)
 {
-	return is_sampled_externally() ? 0 : any_rate();
+	return is_sampled_externally(ring) ? 0 : any_rate(ring);
 }
 
 /* From now on, at this rate; the recorder process closes its events when it sees that. */
-static void say_rate(uint32_t rate_hz)
+static void say_rate(const struct ky_ring *ring, uint32_t rate_hz)
 {
-	if (is_sampled_externally())
+	struct ky_sample_class_head *head = ring->cpu_samples.head;
+
+	if (is_sampled_externally(ring))
 		return;
-	atomic_store_explicit(&source.samples.head->rate_hz, rate_hz, memory_order_relaxed);
+	atomic_store_explicit(&head->rate_hz, rate_hz, memory_order_relaxed);
 	if (rate_hz)
-		atomic_store_explicit(&source.samples.head->now, KY_SOURCE_TIMER,
-				      memory_order_release);
+		atomic_store_explicit(&head->now, KY_SOURCE_TIMER, memory_order_release);
 }
 
 /* ---- one timer ---- */
@@ -126,7 +139,7 @@ static struct timespec span(uint64_t ns)
 static int set_timer(struct timer *timer, uint32_t rate_hz)
 {
 	uint64_t period_ns = rate_hz ? SECOND_NS / rate_hz : SECOND_NS;
-	uint64_t draw = ky_timer_draw(timer->tid, ky_clock_ticks(&source.ring->clock));
+	uint64_t draw = ky_timer_draw(timer->tid, ky_clock_ticks(&ring_of()->clock));
 	uint64_t first_ns = ky_timer_first_ns(draw, period_ns, source.tick_ns);
 	struct itimerspec when = {.it_interval = span(period_ns), .it_value = span(first_ns)};
 
@@ -159,7 +172,7 @@ static int make_timer(struct timer *timer)
 	if (syscall(SYS_timer_create, clock, &event, &id) != 0)
 		return -errno;
 	__atomic_store_n(&timer->id, id, __ATOMIC_RELAXED);
-	err = set_timer(timer, wanted_rate());
+	err = set_timer(timer, wanted_rate(ring_of()));
 	if (err) {
 		__atomic_store_n(&timer->id, -1, __ATOMIC_RELAXED);
 		syscall(SYS_timer_delete, id);
@@ -231,7 +244,7 @@ static int add_thread(uint32_t tid)
 		drop_timer(timer);
 		/* ESRCH, EINVAL: it has ended meanwhile. */
 		if (err != -ESRCH && err != -EINVAL)
-			atomic_fetch_add_explicit(&source.samples.head->threads_refused, 1,
+			atomic_fetch_add_explicit(&head_of()->threads_refused, 1,
 						  memory_order_relaxed);
 	} else if (is_left()) { /* meanwhile; who drops all may have missed this one */
 		drop_timer(timer);
@@ -328,7 +341,8 @@ static uint64_t pc_of(const void *context)
 #endif
 }
 
-static void put_sample(struct timer *timer, uint64_t periods, const void *context)
+static void put_sample(const struct ky_ring *ring, struct timer *timer, uint64_t periods,
+		       const void *context)
 {
 	bool is_first = !__atomic_exchange_n(&timer->is_fired, 1, __ATOMIC_RELAXED);
 	uint64_t period_ns = __atomic_load_n(&timer->period_ns, __ATOMIC_RELAXED);
@@ -337,7 +351,7 @@ static void put_sample(struct timer *timer, uint64_t periods, const void *contex
 	struct ky_sample sample = {.kind = KY_SAMPLE_CPU,
 				   .syscall = -1,
 				   .tid = timer->tid,
-				   .stamp = ky_clock_ticks(&source.ring->clock),
+				   .stamp = ky_clock_ticks(&ring->clock),
 				   .value = ky_timer_value_ns(is_first, periods, period_ns,
 							      source.tick_ns),
 				   .other = KY_SOURCE_TIMER,
@@ -354,7 +368,7 @@ static void put_sample(struct timer *timer, uint64_t periods, const void *contex
 	sample.frame_count = stack.count;
 	if (stack.end != KYMO_STACK_FIRST)
 		sample.flags |= KY_SAMPLE_TRUNCATED;
-	(void)ky_sample_put(&source.samples, &sample);
+	(void)ky_sample_put(&ring->cpu_samples, &sample);
 }
 
 /* A handler's frame takes 3.6 KiB with AVX-512 and 11 with AMX, and Rust gives its threads signal
@@ -368,16 +382,17 @@ static bool has_room(const void *context)
 	return room >= stack->ss_size || room >= HANDLER_STACK_BYTES; /* not on it, or enough */
 }
 
-static __attribute__((noinline)) void tick(struct timer *timer, uint64_t periods, void *context)
+static __attribute__((noinline)) void tick(const struct ky_ring *ring, struct timer *timer,
+					   uint64_t periods, void *context)
 {
-	uint32_t rate_hz = wanted_rate(),
+	uint32_t rate_hz = wanted_rate(ring),
 		 had_hz = __atomic_load_n(&timer->rate_hz, __ATOMIC_ACQUIRE);
 
 	if (had_hz && rate_hz)
-		put_sample(timer, periods, context);
+		put_sample(ring, timer, periods, context);
 	if (rate_hz != had_hz) {
 		(void)set_timer(timer, rate_hz);
-		say_rate(rate_hz);
+		say_rate(ring, rate_hz);
 	}
 	scan_now_and_then();
 }
@@ -387,6 +402,7 @@ static void on_tick(int number, siginfo_t *info, void *context)
 {
 	struct timer *timer = info->si_value.sival_ptr;
 	uint64_t periods = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+	const struct ky_ring *ring;
 	int err = errno;
 
 	(void)number;
@@ -395,10 +411,12 @@ static void on_tick(int number, siginfo_t *info, void *context)
 	    timer >= source.timers + THREADS_MAX || !is_on() || !timer->tid ||
 	    !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE))
 		return;
+	ring = ring_of();
+	KY_TESTPOINT("timer.tick");
 	if (has_room(context))
-		tick(timer, periods, context);
+		tick(ring, timer, periods, context);
 	else if (__atomic_load_n(&timer->rate_hz, __ATOMIC_RELAXED))
-		atomic_fetch_add_explicit(&source.samples.head->lost_count, 1,
+		atomic_fetch_add_explicit(&ring->cpu_samples.head->lost_count, 1,
 					  memory_order_relaxed);
 	errno = err;
 }
@@ -449,7 +467,7 @@ void ky_timer_leave_signal(void)
 	/* A child has none of these timers, and maybe some of its own by these numbers. */
 	if (!is_on() || is_left() ||
 	    !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE) ||
-	    (uint32_t)getpid() != source.ring->pid)
+	    (uint32_t)getpid() != ring_of()->pid)
 		return;
 	__atomic_store_n(&source.is_left, 1, __ATOMIC_SEQ_CST);
 	drop_all();
@@ -485,8 +503,7 @@ static void count_if_blocked(void)
 	sigset_t blocked;
 
 	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGPROF) == 1)
-		atomic_fetch_add_explicit(&source.samples.head->threads_refused, 1,
-					  memory_order_relaxed);
+		atomic_fetch_add_explicit(&head_of()->threads_refused, 1, memory_order_relaxed);
 }
 
 static int start(void)
@@ -501,18 +518,39 @@ static int start(void)
 	if (err)
 		return err;
 	count_if_blocked();
-	atomic_fetch_or_explicit(&source.samples.head->source, 1u << KY_SOURCE_TIMER,
-				 memory_order_relaxed);
-	atomic_store_explicit(&source.samples.head->limits, KY_SAMPLE_NO_KERNEL_CHAIN,
-			      memory_order_relaxed);
+	atomic_fetch_or_explicit(&head_of()->source, 1u << KY_SOURCE_TIMER, memory_order_relaxed);
+	atomic_store_explicit(&head_of()->limits, KY_SAMPLE_NO_KERNEL_CHAIN, memory_order_relaxed);
 	err = scan_threads();
 	if (!err)
-		say_rate(wanted_rate());
+		say_rate(ring_of(), wanted_rate(ring_of()));
 	return err;
 }
 
+/* Once a ring: its handlers may be at it. */
+static bool make_samples(struct ky_ring *ring)
+{
+	struct ky_sample_ring samples;
+
+	if (!ky_ring_samples(ring, KY_SAMPLES_CPU, &samples))
+		return false;
+	if (!ring->cpu_samples.cell_count)
+		ring->cpu_samples = samples;
+	return true;
+}
+
+static void stop(void)
+{
+	uint32_t on = ON;
+
+	if (!__atomic_compare_exchange_n(&source.state, &on, BUSY, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return;
+	drop_all();
+	__atomic_store_n(&source.state, IDLE, __ATOMIC_SEQ_CST);
+}
+
 /* At another rate: none of them waits for its own next expiry. */
-static void set_all(uint32_t rate_hz)
+static void set_all(const struct ky_ring *ring, uint32_t rate_hz)
 {
 	for (uint32_t i = 0; i < __atomic_load_n(&source.high, __ATOMIC_ACQUIRE); i++) {
 		struct timer *timer = &source.timers[i];
@@ -522,7 +560,7 @@ static void set_all(uint32_t rate_hz)
 		    __atomic_load_n(&timer->rate_hz, __ATOMIC_ACQUIRE) != rate_hz)
 			(void)set_timer(timer, rate_hz);
 	}
-	say_rate(rate_hz);
+	say_rate(ring, rate_hz);
 }
 
 static void scan(uint32_t rate_hz)
@@ -531,29 +569,31 @@ static void scan(uint32_t rate_hz)
 	uint32_t idle = IDLE;
 	int err;
 
-	if (is_on() && !is_left() && ring == source.ring)
-		set_all(wanted_rate());
+	if (ring && is_on() && !is_left() && ring == ring_of())
+		set_all(ring, wanted_rate(ring));
 	if (!ring || is_confined() ||
 	    !__atomic_compare_exchange_n(&source.state, &idle, BUSY, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
-	source.ring = ring;
 	source.wanted_hz = rate_hz;
 	source.tick_ns = ky_timer_tick_ns();
 	__atomic_store_n(&source.is_left, 0, __ATOMIC_RELAXED);
-	if (!any_rate() || !ky_ring_samples(ring, KY_SAMPLES_CPU, &source.samples) ||
-	    !wanted_rate()) {
+	if (!any_rate(ring) || !make_samples(ring) || !wanted_rate(ring)) {
 		__atomic_store_n(&source.state, IDLE, __ATOMIC_RELEASE);
 		return;
 	}
+	__atomic_store_n(&source.ring, ring, __ATOMIC_RELEASE);
 	/* From here on a tick finds everything, but the scan is ours. */
 	__atomic_store_n(&source.scan_due_ns, UINT64_MAX, __ATOMIC_RELAXED);
-	__atomic_store_n(&source.state, ON, __ATOMIC_RELEASE);
+	__atomic_store_n(&source.state, ON, __ATOMIC_SEQ_CST);
 	err = start();
 	__atomic_store_n(&source.scan_due_ns, ky_now_ns(CLOCK_MONOTONIC) + SCAN_NS,
 			 __ATOMIC_RELEASE);
 	if (err)
 		say_refusal(-err);
+	/* The recording ended meanwhile, and who stopped the sampler came before us. */
+	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_SEQ_CST) != KY_LIVE)
+		stop();
 }
 
 void ky_timer_thread_begin(uint32_t tid)
@@ -576,17 +616,6 @@ void ky_timer_thread_end(uint32_t tid)
 
 	if (timer)
 		drop_timer(timer);
-}
-
-static void stop(void)
-{
-	uint32_t on = ON;
-
-	if (!__atomic_compare_exchange_n(&source.state, &on, BUSY, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_RELAXED))
-		return;
-	drop_all();
-	__atomic_store_n(&source.state, IDLE, __ATOMIC_RELEASE);
 }
 
 static void forget(void)

@@ -7,10 +7,13 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <kymo/dump.h>
 #include <kymo/emit.h>
 #include <kymo/reader.h>
 #include <kymo/recorder.h>
 #include <pthread.h>
+#include <record/emit/emit_engine.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +164,56 @@ static void close__without_an_event_leaves_nothing(void **state)
 	assert_int_equal(kymo_recorder_close(open_recorder(&options)), 0);
 	assert_int_equal(rmdir(directory), 0); /* still empty */
 	assert_int_equal(mkdir(directory, 0700), 0);
+}
+
+/* The one that records keeps what stops its own sampler. */
+static void open__that_is_refused_changes_nothing_of_the_one_that_records(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT, second = options;
+	struct kymo_recorder *recorder = open_recorder(&options), *other;
+	const struct ky_sampler_hooks *before = ky_engine_sampler();
+
+	(void)state;
+	second.flags = KYMO_RECORDER_NO_DRAIN;
+	assert_int_equal(kymo_recorder_open(&other, &second), KYMO_E_ACTIVE);
+	assert_null(other);
+	assert_ptr_equal(ky_engine_sampler(), before);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+}
+
+struct closing {
+	struct kymo_recorder *recorder;
+	int result;
+	sem_t is_done;
+};
+
+static void close_inside(void *ctx, const struct kymo_dump_result *result)
+{
+	struct closing *closing = ctx;
+
+	(void)result;
+	closing->result = kymo_recorder_close(closing->recorder);
+	sem_post(&closing->is_done);
+}
+
+static void close__from_a_callback_is_refused(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_dump_options dump = KYMO_DUMP_OPTIONS_INIT;
+	struct closing closing = {.recorder = open_recorder(&options)};
+
+	(void)state;
+	sem_init(&closing.is_done, 0, 0);
+	emit_polls(5, 0, 10);
+	dump.path = directory;
+	dump.done = close_inside;
+	dump.done_ctx = &closing;
+	assert_int_equal(kymo_recorder_dump(&dump, NULL), 0);
+	while (sem_wait(&closing.is_done) != 0)
+		;
+	assert_int_equal(closing.result, -EDEADLK);
+	assert_int_equal(kymo_recorder_close(closing.recorder), 0);
+	sem_destroy(&closing.is_done);
 }
 
 static void *emit_some(void *ctx)
@@ -419,6 +472,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(close__leaves_a_sealed_trace_of_everything),
 		CASE(close__without_an_event_leaves_nothing),
+		CASE(open__that_is_refused_changes_nothing_of_the_one_that_records),
+		CASE(close__from_a_callback_is_refused),
 		CASE(drain__counts_agree_over_threads_and_rotation),
 		CASE(fork__child_leaves_the_parents_trace_alone),
 		CASE(fork__child_that_reopens_writes_its_own_trace),

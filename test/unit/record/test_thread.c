@@ -317,6 +317,40 @@ static void fork__before_the_first_event_leaves_the_child_armed(void **state)
 	test_recorder_close(&test);
 }
 
+static void *mark_and_say_who(void *ctx)
+{
+	kymo_mark(1);
+	*(struct kymo_thread **)ctx = kymo_thread_self;
+	return NULL;
+}
+
+/* The thread of the child has its state from the first recording. */
+static void fork__between_recordings_leaves_each_thread_a_state_of_its_own(void **state)
+{
+	struct test_recorder test;
+	pid_t child;
+
+	(void)state;
+	test_recorder_open(&test, 0, 0);
+	kymo_mark(1);
+	test_recorder_close(&test);
+	test_recorder_open(&test, 0, 0);
+	child = fork();
+	if (child == 0) {
+		struct kymo_thread *others[3];
+		int bad = 0;
+
+		kymo_mark(1);
+		for (int i = 0; i < 3; i++) {
+			test_in_thread(mark_and_say_who, &others[i]);
+			bad |= others[i] == kymo_thread_self ? 1 << i : 0;
+		}
+		_exit(bad);
+	}
+	assert_int_equal(child_status(child), 0);
+	test_recorder_close(&test);
+}
+
 /* From here on this process is killed for openat and memfd_create. */
 static bool confine(void)
 {
@@ -426,6 +460,7 @@ int main(void)
 		cmocka_unit_test(fork__child_is_disarmed_and_parent_intact),
 		cmocka_unit_test(fork__child_that_reopens_has_a_ring_of_its_own),
 		cmocka_unit_test(fork__before_the_first_event_leaves_the_child_armed),
+		cmocka_unit_test(fork__between_recordings_leaves_each_thread_a_state_of_its_own),
 		cmocka_unit_test(sandbox__that_came_before_the_first_event_is_respected),
 		cmocka_unit_test(cancel__waits_until_the_event_is_over),
 		cmocka_unit_test(signal__handler_between_events_is_recorded),

@@ -5,6 +5,7 @@
 #include "../../lib/now_fake.h"
 #include "../../lib/recorder_case.h"
 
+#include <base/testpoint.h>
 #include <errno.h>
 #include <pthread.h>
 #include <record/emit/emit_engine.h>
@@ -74,6 +75,18 @@ static long create(clockid_t clock, const struct sigevent *event, int *id)
 	return 0;
 }
 
+static void (*step_in)(void);
+
+void ky_testpoint(const char *name)
+{
+	void (*now)(void) = step_in;
+
+	if (!now || strcmp(name, "timer.tick") != 0)
+		return;
+	step_in = NULL;
+	now();
+}
+
 static struct fake_timer *timer_at(long id)
 {
 	assert_in_range(id, 0, kernel.made - 1);
@@ -107,6 +120,10 @@ __attribute__((no_sanitize_address)) long __wrap_syscall(long number, ...)
 	va_end(list);
 	if (number == SYS_timer_create)
 		return create((clockid_t)a[0], (const struct sigevent *)a[1], (int *)a[2]);
+	if (number == SYS_timer_settime && a[0] == -1) {
+		errno = EINVAL;
+		return -1;
+	}
 	if (number == SYS_timer_settime) {
 		timer_at(a[0])->when = *(const struct itimerspec *)a[2];
 		return 0;
@@ -238,6 +255,39 @@ static void start__gives_every_thread_a_timer_on_its_own_cpu_clock(void **state)
 	assert_int_equal(atomic_load(&cells.head->rate_hz), RATE);
 	assert_int_equal(atomic_load(&cells.head->limits), KY_SAMPLE_NO_KERNEL_CHAIN);
 	assert_int_equal(refusal(), 0);
+}
+
+/* As another thread does it, while this one is held up in its handler. */
+static void begin_another_recording(void)
+{
+	ky_timer_source.stop();
+	test_recorder_close(&test);
+	test_recorder_open(&test, 0, KYMO_RECORDER_EAGER);
+	ky_engine.ring->sample_bytes = 0; /* there is no room for samples */
+	atomic_store(&ky_engine.ring->control->settings.sample_hz, RATE / 2);
+	ky_timer_source.apply(RATE);
+	assert_false(ky_timer_source.is_on());
+}
+
+static void expiry__that_outlives_its_recording_is_of_no_other(void **state)
+{
+	(void)state;
+	ky_timer_source.apply(RATE);
+	step_in = begin_another_recording;
+	expire(0);
+	assert_null(step_in);
+	assert_int_equal(atomic_load(&ky_engine.ring->header->sample_classes), 0);
+}
+
+/* A thread that is late in an event follows the settings of a recording that is over. */
+static void start__of_a_recording_that_is_over_is_none(void **state)
+{
+	(void)state;
+	test_recorder_close(&test);
+	ky_timer_source.apply(RATE);
+	assert_false(ky_timer_source.is_on());
+	assert_null(timer_of(own));
+	test_recorder_open(&test, 0, KYMO_RECORDER_EAGER);
 }
 
 static void expiry__is_a_sample_that_stands_for_its_overruns_too(void **state)
@@ -597,6 +647,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(start__gives_every_thread_a_timer_on_its_own_cpu_clock),
+		CASE(expiry__that_outlives_its_recording_is_of_no_other),
+		CASE(start__of_a_recording_that_is_over_is_none),
 		CASE(expiry__is_a_sample_that_stands_for_its_overruns_too),
 		CASE(signal__of_another_sender_is_no_sample),
 		CASE(rate__follows_the_settings_at_the_next_expiry),
