@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <record/emit/emit_engine.h>
 #include <record/sample/descriptor.h>
+#include <record/sample/poll_readings.h>
 #include <record/sample/stack_walk.h>
 
 #define FRAMES_MAX 128u
@@ -164,10 +165,13 @@ static uint32_t tid_here(void)
 }
 
 /* A filter that the process has put itself under may kill for fcntl() and its kin. One that it was
- * started with, as in most containers, has let it open and size files. */
+ * started with, as in most containers, has let it open and size files. One that a library of its
+ * own puts it under (libseccomp) is seen by nobody in it: where another process looks, it counts
+ * what that one says. */
 static bool may_ask(int32_t descriptor)
 {
-	return descriptor >= 0 && !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+	return descriptor >= 0 && !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) &&
+	       ky_poll_cost_may_ask();
 }
 
 bool kymo_off_cpu_is_nonblocking(int32_t descriptor)

@@ -46,6 +46,7 @@ static __thread struct {
 } own KYMO_TLS_MODEL;
 
 static uint64_t ticks_per_second; /* atomic */
+static uint64_t started_ticks;    /* atomic */
 static uint32_t is_described;     /* atomic */
 static uint32_t recording;        /* atomic; how many there were */
 /* atomic: another process says when calls are allowed; no call has been made yet */
@@ -127,6 +128,14 @@ static bool may_call(void)
 {
 	return !__atomic_load_n(&is_granted_outside, __ATOMIC_RELAXED) ||
 	       __atomic_load_n(&kymo_control.may_call, __ATOMIC_RELAXED);
+}
+
+bool ky_poll_cost_may_ask(void)
+{
+	uint64_t since = ticks_now() - __atomic_load_n(&started_ticks, __ATOMIC_RELAXED);
+
+	return may_call() || (__atomic_load_n(&is_waiting, __ATOMIC_RELAXED) &&
+			      since < __atomic_load_n(&ticks_per_second, __ATOMIC_RELAXED));
 }
 
 static bool is_over(void)
@@ -342,6 +351,8 @@ void ky_poll_cost_start(const struct ky_clock *clock, bool is_granted)
 {
 	uint64_t mark = KY_RSEQ_NO_MARK;
 
+	__atomic_store_n(&started_ticks, ticks_now(), __ATOMIC_RELAXED);
+	__atomic_store_n(&ticks_per_second, clock->ticks_per_second, __ATOMIC_RELAXED);
 	__atomic_store_n(&is_granted_outside, is_granted, __ATOMIC_RELAXED);
 	__atomic_store_n(&is_waiting, is_granted, __ATOMIC_RELAXED);
 	if (!is_granted)
@@ -353,7 +364,6 @@ void ky_poll_cost_start(const struct ky_clock *clock, bool is_granted)
 	}
 	__atomic_store_n(&is_described, 0, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&recording, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&ticks_per_second, clock->ticks_per_second, __ATOMIC_RELAXED);
 	__atomic_store_n(&kymo_poll_cost_marked, mark, __ATOMIC_RELEASE);
 	__atomic_store_n(&kymo_poll_cost_ticks_min, ticks_of(KYMO_POLL_COST_NS_MIN),
 			 __ATOMIC_RELEASE);

@@ -13,6 +13,9 @@
 void ky_poll_cost_start(const struct ky_clock *clock, bool is_granted);
 /* Under the lock: nothing is recorded any more. */
 void ky_poll_cost_stop(void);
+/* Any thread: may it be asked what a descriptor is? Where another process says it, also before it
+ * has said anything, for a second. */
+bool ky_poll_cost_may_ask(void);
 /* Of the calling thread, which ends. */
 void ky_poll_cost_thread_end(void);
 /* In a forked child, by its only thread: closes its copies of our descriptors. */

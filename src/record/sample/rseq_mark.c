@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Of the C library; absent before glibc 2.35. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
@@ -82,7 +84,8 @@ static bool is_cleared(struct area *area)
 	bool is_cleared;
 
 	__atomic_store_n(&area->section, mark, __ATOMIC_RELAXED);
-	is_cleared = nanosleep(&moment, NULL) == 0 &&
+	/* Not nanosleep(), which ends a thread that another thread has cancelled. */
+	is_cleared = syscall(SYS_nanosleep, &moment, NULL) == 0 &&
 		     __atomic_load_n(&area->section, __ATOMIC_RELAXED) != mark;
 	if (!is_cleared)
 		__atomic_store_n(&area->section, 0, __ATOMIC_RELAXED);

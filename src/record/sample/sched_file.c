@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The file lags behind the clock that was read before it by no more than the two calls. */
@@ -17,6 +18,13 @@ static struct {
 	dev_t device;
 	ino_t inode;
 } files[KY_SCHED_FILES];
+
+/* By bare system calls: open(), pread() and close() end a thread that another thread has cancelled,
+ * in the middle of a poll. */
+static void close_bare(int fd)
+{
+	(void)syscall(SYS_close, fd);
+}
 
 static bool has_room(int fd)
 {
@@ -33,11 +41,12 @@ static bool open_at(uint32_t at)
 
 	if (!has_room(0))
 		return false;
-	fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat",
+			  O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	if (!has_room(fd) || fstat(fd, &st) != 0) {
-		close(fd);
+		close_bare(fd);
 		return false;
 	}
 	files[at].device = st.st_dev;
@@ -79,7 +88,7 @@ bool ky_sched_file_read(struct ky_sched_file *file, uint64_t cpu_ns, uint64_t *d
 	uint64_t counted_ns;
 	char text[96];
 	const char *at;
-	ssize_t bytes;
+	long bytes;
 	int fd;
 
 	if (!file->place)
@@ -87,7 +96,7 @@ bool ky_sched_file_read(struct ky_sched_file *file, uint64_t cpu_ns, uint64_t *d
 	fd = __atomic_load_n(&files[file->place - 1].fd, __ATOMIC_RELAXED);
 	if (fd < 0)
 		return false;
-	bytes = pread(fd, text, sizeof(text) - 1, 0);
+	bytes = syscall(SYS_pread64, fd, text, sizeof(text) - 1, 0L);
 	text[bytes > 0 ? bytes : 0] = 0;
 	at = number(text, &counted_ns);
 	if (at && number(at, delay_ns) && counted_ns + LAG_NS_MAX >= cpu_ns &&
@@ -104,7 +113,7 @@ static void close_at(uint32_t at)
 
 	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == files[at].device &&
 	    st.st_ino == files[at].inode)
-		close(fd);
+		close_bare(fd);
 }
 
 void ky_sched_file_close(struct ky_sched_file *file)

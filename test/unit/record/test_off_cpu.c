@@ -218,6 +218,29 @@ static void off_cpu__process_under_a_filter_records_its_system_call(void **state
 }
 
 /* The filter that the program gave itself may kill for asking about a descriptor. */
+/* A library of the program may put it under a filter unseen. */
+static void off_cpu__asks_no_descriptor_that_another_process_forbids(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
+	assert_true(kymo_off_cpu_is_nonblocking(fds[0]));
+	test_recorder_close(&test);
+	test_recorder_open(&test, 0, KYMO_RECORDER_PREPARED);
+	kymo_mark(1);
+	/* It has had no time to look. */
+	assert_true(kymo_off_cpu_is_nonblocking(fds[0]));
+	__atomic_fetch_add(&test_ticks_offset, 2 * hz, __ATOMIC_RELAXED);
+	assert_false(kymo_off_cpu_is_nonblocking(fds[0]));
+	__atomic_store_n(&kymo_control.may_call, 1, __ATOMIC_RELAXED);
+	assert_true(kymo_off_cpu_is_nonblocking(fds[0]));
+	__atomic_store_n(&kymo_control.may_call, 0, __ATOMIC_RELAXED);
+	assert_false(kymo_off_cpu_is_nonblocking(fds[0]));
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void off_cpu__self_confined_process_queries_no_descriptor(void **state)
 {
 	struct kymo_off_cpu wait = interval(1000 * MS, MS);
@@ -293,6 +316,7 @@ int main(void)
 		CASE(off_cpu__process_under_a_filter_records_its_system_call),
 		CASE(off_cpu__sample_has_what_the_call_said),
 		CASE(off_cpu__call_that_waits_in_any_mode_has_its_sample),
+		CASE(off_cpu__asks_no_descriptor_that_another_process_forbids),
 		CASE(off_cpu__self_confined_process_queries_no_descriptor),
 	};
 

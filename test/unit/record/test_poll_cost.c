@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <kymo/poll_cost.h>
+#include <pthread.h>
 #include <record/sample/rseq_mark.h>
 #include <record/sample/sched_file.h>
 #include <stdio.h>
@@ -170,6 +171,27 @@ static void mark__is_not_set_once_another_thread_refused_it(void **state)
 	ky_rseq_refuse(NULL);
 }
 
+static void *poll_while_cancelled(void *ctx)
+{
+	pthread_cancel(pthread_self());
+	poll(NULL); /* opens a file, and reads it */
+	*(bool *)ctx = true;
+	pthread_testcancel();
+	*(bool *)ctx = false;
+	return NULL;
+}
+
+/* A thread that another thread has cancelled ends where the program allows it, not in a poll. */
+static void cost__ends_no_thread_that_was_cancelled(void **state)
+{
+	bool is_polled = false;
+
+	(void)state;
+	need_counter();
+	test_in_thread(poll_while_cancelled, &is_polled);
+	assert_true(is_polled);
+}
+
 static void cost__is_not_read_once_the_process_is_confined(void **state)
 {
 	(void)state;
@@ -323,6 +345,7 @@ int main(void)
 		CASE(cost__has_wakes_and_nested_polls),
 		CASE(cost__of_a_poll_on_cpu_is_its_duration),
 		CASE(mark__is_cleared_by_a_switch),
+		CASE(cost__ends_no_thread_that_was_cancelled),
 		CASE(mark__is_not_set_once_another_thread_refused_it),
 		CASE(files__end_with_their_threads_and_in_a_child),
 		CASE(files__end_with_the_recording_and_begin_with_the_next),
