@@ -5,6 +5,7 @@
 
 #include <base/now.h>
 #include <errno.h>
+#include <probe/perf_event.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
 #include <record/sample/sampler.h>
@@ -64,7 +65,7 @@ static void close_copies(struct descriptors *of)
 	uint32_t count = __atomic_exchange_n(&of->count, 0, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < count; i++)
-		close(of->fds[i]);
+		ky_perf_event_close_copy(of->fds[i]);
 }
 
 /* Its own copies of our descriptors, before anything of the child's is among them. */

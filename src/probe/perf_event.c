@@ -29,9 +29,24 @@ int ky_perf_event_open(struct perf_event_attr *attr, pid_t tid, int cpu)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+/* The program that we are part of may have closed all descriptors and given the number to a file of
+ * its own, which must not be closed, or lose what it holds to a read. */
+static bool is_event(int fd)
+{
+	uint64_t id;
+
+	return ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0;
+}
+
 void ky_perf_event_close(int fd)
 {
-	close(fd);
+	if (is_event(fd))
+		close(fd);
+}
+
+void ky_perf_event_close_copy(int fd)
+{
+	ky_perf_event_close(fd);
 }
 
 int ky_perf_event_map(int fd, size_t ring_bytes, struct perf_event_mmap_page **page)
@@ -71,5 +86,5 @@ bool ky_perf_event_read(int fd, uint64_t *words, uint32_t count)
 {
 	size_t bytes = count * sizeof(*words);
 
-	return read(fd, words, bytes) == (ssize_t)bytes;
+	return is_event(fd) && read(fd, words, bytes) == (ssize_t)bytes;
 }

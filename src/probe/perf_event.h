@@ -19,7 +19,10 @@ uint32_t ky_perf_event_cpus(void);
 
 /* Takes attr->read_format back where the kernel does not know it. Returns a descriptor, -errno. */
 int ky_perf_event_open(struct perf_event_attr *attr, pid_t tid, int cpu);
+/* Not where the program has closed it, and has another file by that number. */
 void ky_perf_event_close(int fd);
+/* The same in a forked child, of its copy. Signals safe. */
+void ky_perf_event_close_copy(int fd);
 
 /* The event's ring of ring_bytes, a power of two. Returns 0, -errno. */
 int ky_perf_event_map(int fd, size_t ring_bytes, struct perf_event_mmap_page **page);

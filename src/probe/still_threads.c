@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <wire/sample_area.h>
 
@@ -17,23 +18,31 @@ void ky_still_init(struct ky_still_threads *still)
 		still->threads[i].fd = -1;
 }
 
+/* Closes a file that is still the one which was opened. */
+static void close_own(const struct ky_still_thread *thread, int fd)
+{
+	struct stat about;
+
+	if (fd >= 0 && fstat(fd, &about) == 0 && (uint64_t)about.st_dev == thread->device &&
+	    (uint64_t)about.st_ino == thread->inode)
+		close(fd);
+}
+
 /* Its number is not reported any more when it may be another file's: a forked child closes it. */
 static void drop(struct ky_still_thread *thread)
 {
 	int fd = __atomic_exchange_n(&thread->fd, -1, __ATOMIC_SEQ_CST);
 
-	if (fd >= 0)
-		close(fd);
+	close_own(thread, fd);
 	*thread = (struct ky_still_thread){.fd = -1};
 }
 
 void ky_still_close_files(const struct ky_still_threads *still)
 {
 	for (uint32_t i = 0; i < KY_STILL_MAX; i++) {
-		int fd = __atomic_load_n(&still->threads[i].fd, __ATOMIC_RELAXED);
+		const struct ky_still_thread *thread = &still->threads[i];
 
-		if (fd >= 0)
-			close(fd);
+		close_own(thread, __atomic_load_n(&thread->fd, __ATOMIC_ACQUIRE));
 	}
 }
 
@@ -70,7 +79,9 @@ static struct counts read_counts(int fd)
 struct ky_still_thread *ky_still_note(struct ky_still_threads *still, uint32_t pid, uint32_t tid)
 {
 	struct ky_still_thread *oldest = &still->threads[0];
+	struct stat about;
 	char path[64];
+	int fd;
 
 	for (uint32_t i = 0; i < KY_STILL_MAX; i++) {
 		struct ky_still_thread *thread = &still->threads[i];
@@ -87,9 +98,14 @@ struct ky_still_thread *ky_still_note(struct ky_still_threads *still, uint32_t p
 		return NULL;
 	drop(oldest);
 	(void)snprintf(path, sizeof(path), "/proc/%u/task/%u/schedstat", pid, tid);
-	__atomic_store_n(&oldest->fd, open(path, O_RDONLY | O_CLOEXEC), __ATOMIC_RELAXED);
-	if (oldest->fd < 0)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return NULL;
+	if (fstat(fd, &about) == 0) {
+		oldest->device = (uint64_t)about.st_dev;
+		oldest->inode = (uint64_t)about.st_ino;
+	}
+	__atomic_store_n(&oldest->fd, fd, __ATOMIC_RELEASE);
 	oldest->pid = pid;
 	oldest->tid = tid;
 	oldest->cpu_ns = UINT64_MAX;

@@ -21,10 +21,11 @@
 #define KY_STILL_MAX 64u
 
 struct ky_still_thread {
-	uint32_t pid, tid; /* tid 0: free */
-	int fd;            /* atomic; of its schedstat, -1: none */
-	uint64_t cpu_ns;   /* at the window's beginning; UINT64_MAX: unreadable */
-	uint64_t used;     /* number of the last window that it was seen in */
+	uint32_t pid, tid;      /* tid 0: free */
+	int fd;                 /* atomic; of its schedstat, -1: none */
+	uint64_t device, inode; /* of that file: the program may close it, and reuse its number */
+	uint64_t cpu_ns;        /* at the window's beginning; UINT64_MAX: unreadable */
+	uint64_t used;          /* number of the last window that it was seen in */
 	/* At the last reading that goes with sums of the records. */
 	uint64_t delay_ns, run_count;
 	struct ky_switch_sums sums;

@@ -84,3 +84,28 @@ void ky_disk_close(int *fd)
 		close(*fd);
 	*fd = -1;
 }
+
+void ky_disk_identify(int fd, struct ky_disk_identity *out)
+{
+	struct stat about;
+
+	*out = (struct ky_disk_identity){0, 0};
+	if (fd >= 0 && fstat(fd, &about) == 0)
+		*out = (struct ky_disk_identity){(uint64_t)about.st_dev, (uint64_t)about.st_ino};
+}
+
+bool ky_disk_is(int fd, const struct ky_disk_identity *identity)
+{
+	struct ky_disk_identity now;
+
+	ky_disk_identify(fd, &now);
+	return fd >= 0 && (now.device || now.inode) && now.device == identity->device &&
+	       now.inode == identity->inode;
+}
+
+void ky_disk_close_own(int *fd, const struct ky_disk_identity *identity)
+{
+	if (!ky_disk_is(*fd, identity))
+		*fd = -1;
+	ky_disk_close(fd);
+}

@@ -5,6 +5,7 @@
 #ifndef KY_SHIP_DISK_H
 #define KY_SHIP_DISK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,5 +24,16 @@ int ky_disk_sync_parent(const char *path);
 /* Returns 0; -errno, with part of it written perhaps. */
 int ky_disk_write_all(int fd, const uint8_t *bytes, size_t count);
 void ky_disk_close(int *fd); /* *fd is -1 then, and may be before */
+
+/* Which file a descriptor leads to that is kept open for long. The program that we are part of may
+ * close all descriptors, as one that becomes a daemon does, and the number be its own file's then:
+ * that one must not be written to, cut, or closed. */
+struct ky_disk_identity {
+	uint64_t device, inode;
+};
+void ky_disk_identify(int fd, struct ky_disk_identity *out);
+bool ky_disk_is(int fd, const struct ky_disk_identity *identity); /* fd -1: false */
+/* The same as ky_disk_close() where it is ours still. */
+void ky_disk_close_own(int *fd, const struct ky_disk_identity *identity);
 
 #endif

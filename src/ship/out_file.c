@@ -35,7 +35,10 @@ static int create(struct ky_out_file *file)
 {
 	file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
 			KY_DISK_FILE_MODE);
-	return file->fd < 0 ? -errno : 0;
+	if (file->fd < 0)
+		return -errno;
+	ky_disk_identify(file->fd, &file->is);
+	return 0;
 }
 
 static int open_temporary(struct ky_out_file *file, const char *path, const struct stat *replaced)
@@ -132,10 +135,17 @@ int ky_out_file_open_trace(struct ky_out_file *file, const char *path, bool sets
 	return result;
 }
 
+/* Of one that was made: the program that we are part of may have closed it. */
+static bool is_ours(const struct ky_out_file *file)
+{
+	return ky_disk_is(file->fd, &file->is);
+}
+
 int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count)
 {
 	struct ky_out_file *file = ctx;
-	int result = ky_disk_write_all(file->fd, bytes, count);
+	int result = file->path && !is_ours(file) ? -EBADF :
+						    ky_disk_write_all(file->fd, bytes, count);
 
 	if (!result)
 		file->bytes += count;
@@ -170,6 +180,10 @@ int ky_out_file_commit(struct ky_out_file *file)
 		file->fd = -1;
 		return result;
 	}
+	if (!is_ours(file)) {
+		ky_out_file_abort(file);
+		return -EBADF;
+	}
 	if (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
 		result = -errno;
 	/* A child that was forked from us has this descriptor, too. */
@@ -189,7 +203,9 @@ int ky_out_file_commit(struct ky_out_file *file)
 
 void ky_out_file_abort(struct ky_out_file *file)
 {
-	if (file->fd >= 0 && file->fd != STDOUT_FILENO)
+	if (file->path && file->fd >= 0)
+		ky_disk_close_own(&file->fd, &file->is);
+	else if (file->fd >= 0 && file->fd != STDOUT_FILENO)
 		(void)close(file->fd);
 	file->fd = -1;
 	if (file->temporary && file->temporary[0])

@@ -13,11 +13,13 @@
 #define KY_SHIP_OUT_FILE_H
 
 #include <stdbool.h>
+#include <ship/disk.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct ky_out_file {
 	int fd;
+	struct ky_disk_identity is;
 	char *path, *temporary; /* NULL: standard output, a device, a FIFO */
 	bool may_replace;
 	bool is_trace, sets_aside; /* of ky_out_file_open_trace() */

@@ -31,8 +31,10 @@ struct ky_store {
 	struct ky_compressor_factory factory;
 	uint64_t segment_bytes_max, rotate_interval_ns, total_bytes_max;
 	int service_fd, run_fd, lock_fd;
+	struct ky_disk_identity service_is, run_is, lock_is;
 	/* the open segment */
 	int fd;
+	struct ky_disk_identity segment_is;
 	struct ky_compressor compressor;
 	char name[NAME_BYTES]; /* without .active */
 	uint64_t raw_bytes;
@@ -136,6 +138,7 @@ static int lock_run(struct ky_store *store)
 				O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, KY_DISK_FILE_MODE);
 	if (store->lock_fd < 0)
 		return -errno;
+	ky_disk_identify(store->lock_fd, &store->lock_is);
 	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	write_owner(store->lock_fd);
@@ -144,9 +147,9 @@ static int lock_run(struct ky_store *store)
 
 static void close_directories(struct ky_store *store)
 {
-	ky_disk_close(&store->lock_fd);
-	ky_disk_close(&store->run_fd);
-	ky_disk_close(&store->service_fd);
+	ky_disk_close_own(&store->lock_fd, &store->lock_is);
+	ky_disk_close_own(&store->run_fd, &store->run_is);
+	ky_disk_close_own(&store->service_fd, &store->service_is);
 }
 
 /* The directory that an earlier recorder of this process made, whatever its date. */
@@ -179,10 +182,12 @@ static int open_directories(struct ky_store *store)
 		top = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		err = top < 0 ? -errno : open_below(top, store->service, &store->service_fd);
 	}
+	ky_disk_identify(store->service_fd, &store->service_is);
 	if (!err)
 		find_run(store);
 	if (!err)
 		err = open_below(store->service_fd, store->run, &store->run_fd);
+	ky_disk_identify(store->run_fd, &store->run_is);
 	if (!err)
 		err = lock_run(store);
 	if (!err)
@@ -213,8 +218,11 @@ static bool is_still_there(const struct ky_store *store)
 static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 {
 	struct ky_store *store = ctx;
-	int err = ky_disk_write_all(store->fd, bytes, count);
+	int err;
 
+	if (!ky_disk_is(store->fd, &store->segment_is))
+		return -EBADF;
+	err = ky_disk_write_all(store->fd, bytes, count);
 	if (!err)
 		store->stored_bytes += count;
 	return err;
@@ -249,6 +257,7 @@ static int open_segment(struct ky_store *store)
 	}
 	if (err)
 		return err;
+	ky_disk_identify(store->fd, &store->segment_is);
 	err = store->factory.open(&store->factory, &store->compressor);
 	if (err) {
 		ky_disk_close(&store->fd);
@@ -272,7 +281,7 @@ static void apply_bound(struct ky_store *store)
 	uint64_t active = store->fd >= 0 ? store->stored_bytes : 0;
 	int err;
 
-	if (store->service_fd < 0)
+	if (!ky_disk_is(store->service_fd, &store->service_is))
 		return;
 	err = ky_retention_apply(store->service_fd, store->run, store->total_bytes_max, &done);
 	keep_error(store, err);
@@ -289,7 +298,9 @@ static void apply_bound(struct ky_store *store)
 
 static void drop_tail(struct ky_store *store)
 {
-	if (ftruncate(store->fd, (off_t)store->whole_bytes) != 0)
+	if (!ky_disk_is(store->fd, &store->segment_is))
+		keep_error(store, -EBADF);
+	else if (ftruncate(store->fd, (off_t)store->whole_bytes) != 0)
 		keep_error(store, -errno);
 	store->stored_bytes = store->whole_bytes;
 }
@@ -306,6 +317,13 @@ static void seal(struct ky_store *store, bool is_broken)
 	    store->compressor.finish(store->compressor.self, put_bytes, store) != 0)
 		drop_tail(store); /* a tail is worth less than a clean end */
 	store->compressor.close(store->compressor.self);
+	/* The program has closed them: the segment stays as an active one, which is recovered. */
+	if (!ky_disk_is(store->fd, &store->segment_is) ||
+	    !ky_disk_is(store->run_fd, &store->run_is)) {
+		keep_error(store, -EBADF);
+		ky_disk_close_own(&store->fd, &store->segment_is);
+		return;
+	}
 	if (!store->whole_bytes) {
 		ky_disk_close(&store->fd);
 		unlinkat(store->run_fd, active, 0);
@@ -330,15 +348,16 @@ static bool is_deleted(const struct ky_store *store)
 {
 	struct stat about;
 
-	return fstat(store->fd, &about) != 0 || about.st_nlink == 0;
+	return !ky_disk_is(store->fd, &store->segment_is) || fstat(store->fd, &about) != 0 ||
+	       about.st_nlink == 0;
 }
 
 /* Another process deleted the file meanwhile: what it held is gone, what is written on would be
- *                                             lost, too. */
+ * lost, too. Or the program closed its descriptor. */
 static void drop_segment(struct ky_store *store)
 {
 	store->compressor.close(store->compressor.self);
-	ky_disk_close(&store->fd);
+	ky_disk_close_own(&store->fd, &store->segment_is);
 }
 
 static int write_chunk(struct ky_store *store, const struct ky_chunk *chunk)

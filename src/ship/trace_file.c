@@ -27,6 +27,7 @@ struct ky_trace_file {
 	struct ky_compressor compressor;
 	bool has_coder, is_full;
 	int fd;
+	struct ky_disk_identity is;
 	uint64_t raw_bytes;
 	uint64_t stored_bytes; /* written so far */
 	uint64_t whole_bytes;  /* ... up to the end of the last whole chunk */
@@ -246,6 +247,7 @@ static int begin(struct ky_trace_file *file)
 		ky_disk_close(&file->fd);
 		return err;
 	}
+	ky_disk_identify(file->fd, &file->is);
 	file->has_coder = true;
 	file->raw_bytes = file->stored_bytes = file->whole_bytes = file->chunk_count = 0;
 	return 0;
@@ -257,9 +259,9 @@ static void end(struct ky_trace_file *file)
 		file->compressor.close(file->compressor.self);
 	file->has_coder = false;
 	/* A child that was forked from us has this descriptor, too. */
-	if (file->fd >= 0)
+	if (ky_disk_is(file->fd, &file->is))
 		(void)flock(file->fd, LOCK_UN);
-	ky_disk_close(&file->fd);
+	ky_disk_close_own(&file->fd, &file->is);
 }
 
 int ky_trace_file_open(struct ky_trace_file **out, const struct ky_trace_file_options *options)
@@ -296,6 +298,8 @@ static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 
 	if (file->room_end && file->stored_bytes + count > file->room_end)
 		return KYMO_E_LIMIT;
+	if (!ky_disk_is(file->fd, &file->is))
+		return -EBADF;
 	err = ky_disk_write_all(file->fd, bytes, count);
 	if (!err)
 		file->stored_bytes += count;
@@ -306,6 +310,8 @@ static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 static int drop_tail(struct ky_trace_file *file)
 {
 	file->stored_bytes = file->whole_bytes;
+	if (!ky_disk_is(file->fd, &file->is))
+		return -EBADF;
 	return ftruncate(file->fd, (off_t)file->whole_bytes) == 0 ? 0 : -errno;
 }
 
@@ -323,7 +329,8 @@ static bool is_deleted(const struct ky_trace_file *file)
 {
 	struct stat about;
 
-	return fstat(file->fd, &about) != 0 || about.st_nlink == 0;
+	return !ky_disk_is(file->fd, &file->is) || fstat(file->fd, &about) != 0 ||
+	       about.st_nlink == 0;
 }
 
 int ky_trace_file_chunk(struct ky_trace_file *file, const struct ky_chunk *chunk)
@@ -331,7 +338,8 @@ int ky_trace_file_chunk(struct ky_trace_file *file, const struct ky_chunk *chunk
 	bool is_last_word = chunk->is_segment_start && chunk->is_segment_end;
 	int err = 0;
 
-	/* What it held is gone; what is written on would be lost, too. */
+	/* What it held is gone; what is written on would be lost, too. Or the program has closed
+	 * the descriptor. */
 	if (file->fd >= 0 && is_deleted(file)) {
 		end(file);
 		return -ENOENT;
@@ -370,7 +378,8 @@ int ky_trace_file_close(struct ky_trace_file *file)
 		err = file->compressor.finish(file->compressor.self, put_bytes, file);
 		if (err)
 			(void)drop_tail(file); /* a tail is worth less than a clean end */
-		if (fsync(file->fd) != 0 && !err && errno != EINVAL && errno != EROFS)
+		if (ky_disk_is(file->fd, &file->is) && fsync(file->fd) != 0 && !err &&
+		    errno != EINVAL && errno != EROFS)
 			err = -errno;
 	}
 	end(file);

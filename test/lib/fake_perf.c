@@ -99,6 +99,11 @@ void ky_perf_event_close(int fd)
 	event->is_open = false;
 }
 
+void ky_perf_event_close_copy(int fd)
+{
+	assert_true(event_of(fd)->is_open);
+}
+
 int ky_perf_event_map(int fd, size_t ring_bytes, struct perf_event_mmap_page **page)
 {
 	struct fake_perf_event *event = event_of(fd);

@@ -7,6 +7,8 @@
 #include <probe/perf_ring.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define RING_BYTES 4096u
 
@@ -156,9 +158,26 @@ static void ring__discards_its_content_at_an_invalid_length(void **state)
 	assert_non_null(ky_perf_ring_begin(&ring, room, &lost));
 }
 
+/* The program has closed all descriptors, and has one of its own by the number of an event. */
+static void event__that_is_another_file_by_now_is_left_alone(void **state)
+{
+	int fd = eventfd(5, EFD_NONBLOCK);
+	uint64_t word = 0;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_false(ky_perf_event_read(fd, &word, 1));
+	ky_perf_event_close(fd);
+	ky_perf_event_close_copy(fd);
+	assert_int_equal(read(fd, &word, sizeof(word)), sizeof(word));
+	assert_int_equal(word, 5);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(event__that_is_another_file_by_now_is_left_alone),
 		cmocka_unit_test_setup_teardown(ring__returns_records_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(ring__frees_room_at_the_end_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(ring__counts_what_the_kernel_had_no_room_for, setup,

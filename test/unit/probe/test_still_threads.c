@@ -234,11 +234,34 @@ static void still__growth_bounds_what_was_runnable(void **state)
 	assert_int_equal(got.runnable_max_ns, 10 * ms);
 }
 
+/* The program has closed all descriptors, and has one of its own by that number. */
+static void still__file_that_is_another_by_now_is_left_alone(void **state)
+{
+	static struct ky_still_threads still;
+	struct ky_still_thread *thread;
+	int mine[2], fd;
+
+	(void)state;
+	ky_still_init(&still);
+	thread = ky_still_note(&still, (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid));
+	assert_non_null(thread);
+	fd = thread->fd;
+	assert_int_equal(pipe(mine), 0);
+	assert_int_equal(dup2(mine[1], fd), fd);
+	ky_still_close_files(&still);
+	ky_still_release(&still);
+	assert_int_equal(write(fd, "", 1), 1);
+	close(fd);
+	close(mine[0]);
+	close(mine[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(still__waiting_thread_is_and_running_thread_is_not),
 		cmocka_unit_test(still__old_threads_make_room_and_files_are_closed),
+		cmocka_unit_test(still__file_that_is_another_by_now_is_left_alone),
 		cmocka_unit_test(still__growth_is_known_where_the_records_agree),
 		cmocka_unit_test(still__growth_bounds_what_was_runnable),
 	};

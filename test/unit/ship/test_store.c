@@ -117,6 +117,127 @@ static void store__segment_gets_its_name_when_it_is_whole(void **state)
 	assert_true(exists("svc/" RUN "/000002.trc"));
 }
 
+/* ---- a program that closes all descriptors ---- */
+
+#define FDS_MAX 256
+
+/* Descriptors of this process that are not in `before`; -1 ends the list. */
+static void list_fds(int *out)
+{
+	for (int fd = 0; fd < FDS_MAX; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			*out++ = fd;
+	*out = -1;
+}
+
+static bool has_fd(const int *list, int fd)
+{
+	for (; *list >= 0; list++)
+		if (*list == fd)
+			return true;
+	return false;
+}
+
+/* As one that becomes a daemon does: each number that is not in `before` is another file's then.
+ * Returns how many they were. */
+static uint32_t take_numbers(const int *before, int mine)
+{
+	int now[FDS_MAX + 1];
+	uint32_t count = 0;
+
+	list_fds(now);
+	for (int *fd = now; *fd >= 0; fd++) {
+		if (has_fd(before, *fd) || *fd == mine)
+			continue;
+		assert_int_equal(dup2(mine, *fd), *fd);
+		count++;
+	}
+	return count;
+}
+
+static void assert_untouched(int mine, uint32_t links)
+{
+	struct stat about, of_copy;
+	uint32_t copies = 0;
+
+	assert_int_equal(fstat(mine, &about), 0);
+	assert_int_equal(about.st_size, 4);
+	for (int fd = 0; fd < FDS_MAX; fd++)
+		copies += fd != mine && fstat(fd, &of_copy) == 0 &&
+			  of_copy.st_ino == about.st_ino && of_copy.st_dev == about.st_dev;
+	assert_int_equal(copies, links);
+}
+
+static int open_mine(void)
+{
+	char path[600];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/mine", top);
+	fd = open(path, O_RDWR | O_CREAT | O_APPEND, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "mine", 4), 4);
+	return fd;
+}
+
+static void close_copies(const int *before, int mine)
+{
+	for (int fd = 0; fd < FDS_MAX; fd++)
+		if (!has_fd(before, fd) && fd != mine)
+			close(fd);
+	close(mine);
+}
+
+static void daemon__has_its_files_left_alone_by_a_store(void **state)
+{
+	int before[FDS_MAX + 1], mine = open_mine();
+	struct ky_store *store;
+	struct ky_store_stats stats;
+	uint32_t count;
+
+	(void)state;
+	list_fds(before);
+	store = open_store(RUN, 0);
+	assert_int_equal(put(store, SECOND, true, false), 0);
+	count = take_numbers(before, mine);
+	assert_true(count >= 4); /* the segment, its lock, two directories */
+	assert_int_equal(put(store, SECOND, false, false), -ENOENT);
+	assert_untouched(mine, count);
+	/* After a while it continues, in a new segment. */
+	assert_int_equal(put(store, 4 * SECOND, true, false), 0);
+	assert_untouched(mine, count);
+	assert_true(exists("svc/" RUN "/000000.trc.active"));
+	assert_true(exists("svc/" RUN "/000001.trc.active"));
+	(void)take_numbers(before, mine);
+	ky_store_stats(store, &stats);
+	ky_store_close(store);
+	assert_int_equal(stats.segments_sealed, 0);
+	assert_true(exists("svc/" RUN "/000001.trc.active"));
+	assert_int_equal(lseek(mine, 0, SEEK_END), 4);
+	close_copies(before, mine);
+}
+
+static void daemon__has_its_files_left_alone_by_a_trace_file(void **state)
+{
+	int before[FDS_MAX + 1], mine = open_mine();
+	char path[600];
+	const struct ky_store_options options = {
+		.file = path, .directory = top, .service = "svc", .run = RUN};
+	struct ky_store *store;
+	uint32_t count;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/one.trc", top);
+	list_fds(before);
+	assert_int_equal(ky_store_open(&store, &options), 0);
+	assert_int_equal(put(store, SECOND, true, false), 0);
+	count = take_numbers(before, mine);
+	assert_int_equal(count, 1);
+	ky_store_close(store);
+	assert_untouched(mine, count);
+	close_copies(before, mine);
+}
+
 static struct ky_store *open_dated(const char *run, uint64_t started_s)
 {
 	struct ky_store_options options = {.directory = top,
@@ -629,6 +750,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STORE_TEST(store__segment_gets_its_name_when_it_is_whole),
+		STORE_TEST(daemon__has_its_files_left_alone_by_a_store),
+		STORE_TEST(daemon__has_its_files_left_alone_by_a_trace_file),
 		STORE_TEST(store__asks_for_a_seal_by_size_and_by_age),
 		STORE_TEST(store__bound_deletes_the_oldest_first_across_runs),
 		STORE_TEST(store__order_of_deletion_holds_where_times_step_back),
