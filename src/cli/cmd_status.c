@@ -10,9 +10,11 @@
 #include <ring/ring_drainer.h>
 #include <ring/ring_end.h>
 #include <ring/ring_status.h>
+#include <ship/sent_list.h>
 #include <symbol/debug_symbols.h>
 #include <symbol/ring_names.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <stdio.h>
@@ -149,6 +151,39 @@ static void print_drain(struct ky_buf *out, const struct status *status)
 	}
 	if (is_abandoned)
 		ky_out_format(out, "; `kymo attach %u` drains it", ky_found_pid(&status->found));
+	ky_out_text(out, "\n");
+}
+
+/* Of the run that it is drained into. False: nothing is sent from there. */
+static bool count_sent(const struct status *status, struct ky_sent_counts *counts)
+{
+	int fd = open(status->state.drained_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*counts = (struct ky_sent_counts){.destination_count = 0};
+	if (fd < 0)
+		return false;
+	ky_sent_counts_add(counts, fd);
+	close(fd);
+	return counts->destination_count != 0;
+}
+
+static void print_sent(struct ky_buf *out, const struct status *status)
+{
+	struct ky_sent_counts counts;
+	char cell[KY_OUT_CELL_BYTES];
+
+	if (!count_sent(status, &counts))
+		return;
+	label(out, "Sent");
+	ky_out_format(out, "%s segment%s", ky_out_count(cell, counts.taken_count),
+		      counts.taken_count == 1 ? "" : "s");
+	if (counts.destination_count > 1)
+		ky_out_format(out, " to %" PRIu64 " destinations together",
+			      counts.destination_count);
+	ky_out_format(out, ", %s waiting", ky_out_count(cell, counts.waiting_count));
+	if (counts.lost_count)
+		ky_out_format(out, "; %s lost: --total-bytes deleted them before they were sent",
+			      ky_out_count(cell, counts.lost_count));
 	ky_out_text(out, "\n");
 }
 
@@ -361,6 +396,7 @@ static void print_text(struct ky_buf *out, const struct status *status)
 {
 	print_process(out, status);
 	print_drain(out, status);
+	print_sent(out, status);
 	print_ring(out, status);
 	print_dropped(out, &status->state);
 	print_sampling(out, &status->state);
@@ -371,6 +407,23 @@ static void print_text(struct ky_buf *out, const struct status *status)
 }
 
 /* ---- JSON ---- */
+
+static void json_sent(struct ky_buf *out, const struct status *status)
+{
+	struct ky_sent_counts counts;
+
+	if (!count_sent(status, &counts)) {
+		ky_json_null(out, "sent");
+		return;
+	}
+	ky_json_open(out, "sent", "{");
+	ky_json_number(out, "destinations", counts.destination_count);
+	ky_json_number(out, "segments", counts.taken_count);
+	ky_json_number(out, "waiting", counts.waiting_count);
+	ky_json_number(out, "lost", counts.lost_count);
+	ky_json_number(out, "lost_bytes", counts.lost_bytes);
+	ky_json_close(out, "}");
+}
 
 static void json_process(struct ky_buf *out, const struct status *status)
 {
@@ -403,6 +456,7 @@ static void json_process(struct ky_buf *out, const struct status *status)
 	ky_json_number_or_null(out, "drained_by_pid", status->drainer.holder != 0,
 			       status->drainer.holder);
 	ky_json_text(out, "drained_into", status->state.drained_path);
+	json_sent(out, status);
 	ky_json_text(out, "path", found->path);
 }
 

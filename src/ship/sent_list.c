@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ship/disk.h>
+#include <ship/retention.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,17 @@ static int append(int fd, const char *text)
 
 /* ---- the object ---- */
 
+static int take_line(struct ky_sent_list *list, const struct line *line)
+{
+	if (is_verb(line, "took "))
+		return remember(list, hash_of(line->name, line->name_bytes));
+	if (is_verb(line, "lost ")) {
+		list->lost_count++;
+		list->lost_bytes += strtoull(line->rest, NULL, 10);
+	}
+	return 0;
+}
+
 static int load(struct ky_sent_list *list, const char *destination)
 {
 	char *text, head[LINE_BYTES];
@@ -153,14 +165,8 @@ static int load(struct ky_sent_list *list, const char *destination)
 	struct line line;
 	int err = count < 0 ? (int)count : 0;
 
-	while (!err && next_line(text, count, &at, &line)) {
-		if (is_verb(&line, "took ")) {
-			err = remember(list, hash_of(line.name, line.name_bytes));
-		} else if (is_verb(&line, "lost ")) {
-			list->lost_count++;
-			list->lost_bytes += strtoull(line.rest, NULL, 10);
-		}
-	}
+	while (!err && next_line(text, count, &at, &line))
+		err = take_line(list, &line);
 	ky_free(text);
 	if (!err && at < count && ftruncate(list->fd, at) != 0)
 		err = -errno;
@@ -247,21 +253,38 @@ static int next_list(DIR *lists, int flags, char name[KY_SENT_LIST_NAME_BYTES])
 	return -1;
 }
 
-static void count_list(struct ky_sent_counts *counts, int fd)
+static void count_waiting(struct ky_sent_counts *counts, const struct ky_sent_list *list,
+			  int run_fd)
 {
+	DIR *segments = open_lists(run_fd);
+	struct dirent *entry;
+	uint64_t number;
+	bool is_active;
+
+	while (segments && (entry = readdir(segments)))
+		counts->waiting_count += ky_retention_is_segment_name(entry->d_name, &number,
+								      &is_active) &&
+					 !is_active && !ky_sent_list_has(list, entry->d_name);
+	if (segments)
+		closedir(segments);
+}
+
+static void count_list(struct ky_sent_counts *counts, int run_fd, int fd)
+{
+	struct ky_sent_list list = {.fd = -1};
 	char *text;
 	int64_t count = read_all(fd, &text), at = 0;
 	struct line line;
 
 	counts->destination_count++;
-	while (count > 0 && next_line(text, count, &at, &line)) {
-		counts->taken_count += is_verb(&line, "took ");
-		if (!is_verb(&line, "lost "))
-			continue;
-		counts->lost_count++;
-		counts->lost_bytes += strtoull(line.rest, NULL, 10);
-	}
+	while (count > 0 && next_line(text, count, &at, &line))
+		(void)take_line(&list, &line);
 	ky_free(text);
+	counts->taken_count += list.count;
+	counts->lost_count += list.lost_count;
+	counts->lost_bytes += list.lost_bytes;
+	count_waiting(counts, &list, run_fd);
+	ky_sent_list_close(&list);
 }
 
 void ky_sent_counts_add(struct ky_sent_counts *counts, int run_fd)
@@ -273,7 +296,7 @@ void ky_sent_counts_add(struct ky_sent_counts *counts, int run_fd)
 		int fd = next_list(lists, O_RDONLY, name);
 
 		if (fd >= 0) {
-			count_list(counts, fd);
+			count_list(counts, run_fd, fd);
 			close(fd);
 		} else if (!name[0]) {
 			break;

@@ -44,6 +44,7 @@ int ky_sent_list_refuse(struct ky_sent_list *list, const char *segment);
 struct ky_sent_counts {
 	uint64_t destination_count; /* lists in the directory */
 	uint64_t taken_count;       /* of all lists together */
+	uint64_t waiting_count;     /* sealed segments that a list does not have, of each list */
 	uint64_t lost_count, lost_bytes;
 };
 /* Adds what the lists in that directory say. */

@@ -362,6 +362,23 @@ class Records(Upload):
             self.assertEqual(len(server.objects), 1, err)
         self.assertEqual(process.returncode, -signal.SIGTERM)
 
+    def test_status_says_what_waits(self):
+        ready, never = self.dir / "ready", self.dir / "never"
+        with MockS3(["hang"] * 9) as server, \
+                self.start(server, "--rotate-interval", "1ms", "--upload-timeout", "0", "--", HOST,
+                           "2000", "paced=5000", f"touch={ready}", f"wait={never}") as process:
+            wait_until(ready.exists)
+            self.assertTrue(server.hanging.wait(DEADLINE_S))
+            pid, = subprocess.run(["pgrep", "-P", str(process.pid)], check=True, text=True,
+                                  capture_output=True).stdout.split()
+            words = ("status", "--ring-dir", self.dir / "rings", pid)
+            sent = json.loads(self.run_kymo(*words, "--json").out)["sent"]
+            self.assertEqual((sent["destinations"], sent["segments"], sent["lost"]), (1, 0, 0))
+            self.assertGreaterEqual(sent["waiting"], 1)
+            self.assertRegex(self.run_kymo(*words).out, r"(?m)^Sent +0 segments, \d+ waiting$")
+            never.touch()
+            process.communicate(timeout=DEADLINE_S)
+
     def test_ctrl_c_ends_the_sending(self):
         with MockS3(["hang"] * 9) as server, self.start(server, "--", HOST, "1000") as process:
             self.assertTrue(server.hanging.wait(DEADLINE_S))

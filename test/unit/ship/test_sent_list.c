@@ -115,7 +115,10 @@ static void lists__note_what_is_deleted_where_it_is_missing(void **state)
 	assert_int_equal(ky_sent_lists_note_deleted(top_fd, "000000.trc", 7), 1);
 	assert_int_equal(ky_sent_lists_note_deleted(top_fd, "000000.trc", 7), 0);
 	assert_int_equal(ky_sent_lists_note_deleted(top_fd, "000001.trc", 9), 2);
+	close(openat(top_fd, "000002.trc.zst", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	close(openat(top_fd, "000003.trc.active", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	ky_sent_counts_add(&counts, top_fd);
+	assert_int_equal(counts.waiting_count, 2);
 	assert_int_equal(counts.destination_count, 2);
 	assert_int_equal(counts.taken_count, 1);
 	assert_int_equal(counts.lost_count, 3);
