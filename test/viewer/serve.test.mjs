@@ -235,7 +235,7 @@ async function liveHost(...polls) {
 /** Resolves once the line at the top says so many polls. */
 const polls = (page, count) => page.getByText(` ${count} polls `).waitFor();
 
-test("a process that runs is read anew while its end is in view, and held while it is not", async () => {
+test("a process that runs is read anew while its end is in view, and held elsewhere", async () => {
   const { host, rings, go } = await liveHost(500, 700);
   const { url } = await serve("--live", String(host.pid), "--ring-dir", rings);
   const page = await newPage({ url });

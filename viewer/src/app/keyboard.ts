@@ -3,7 +3,7 @@
 import { addNote } from "../panels/notes";
 import { copyLink, saveJson, savePicture } from "./share";
 import type { Store } from "./store";
-import { step } from "./walk";
+import { nextColouring, showSelection, step, stepFinding } from "./walk";
 
 const ZOOM = 0.7;
 const PAN = 0.15;
@@ -67,9 +67,9 @@ const KEYS: Record<string, (store: Store) => void> = {
     store.redraw();
   },
   "0": (store) => store.fit(),
-  f: (store) => store.showSelection(),
-  n: (store) => void store.stepFinding(1),
-  p: (store) => void store.stepFinding(-1),
+  f: (store) => showSelection(store),
+  n: (store) => void stepFinding(store, 1),
+  p: (store) => void stepFinding(store, -1),
   ".": (store) => void step(store, 1, false),
   ",": (store) => void step(store, -1, false),
   "]": (store) => void step(store, 1, true),
@@ -79,7 +79,7 @@ const KEYS: Record<string, (store: Store) => void> = {
     if (task) void store.showTask(task.index, task.id);
   },
   z: (store) => store.undoRange(),
-  c: (store) => store.nextColouring(),
+  c: (store) => nextColouring(store),
   u: (store) => store.setUtc(!store.view.isUtc),
   y: (store) => void copyLink(store),
   Enter: enter,

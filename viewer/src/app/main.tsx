@@ -13,6 +13,7 @@ import { listen } from "./keyboard";
 import { Lanes, Overview } from "./lanes";
 import { Live } from "./live";
 import { Store } from "./store";
+import "./window";
 
 // Filled in by build.mjs.
 declare const WORKER_SOURCE: string;

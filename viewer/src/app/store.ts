@@ -2,7 +2,7 @@
 // The state of the page and all that changes it. Panels read it and call its verbs; the canvas is
 // drawn from it once a frame.
 import { Engine } from "../engine/client";
-import { chosenOf, ranksOf, selectionOf, worstOf, type Selection } from "../model/choice";
+import { ranksOf, selectionOf, worstOf, type Selection } from "../model/choice";
 import {
   Layer,
   NONE,
@@ -15,11 +15,11 @@ import {
 } from "../engine/protocol";
 import { key, type Hit, type Mark, type Scene } from "../draw/timeline";
 import { fromDial9 } from "../model/dial9";
-import type { Live } from "./live";
+import type { Copy, Live } from "./live";
 import { sceneOf } from "./scene";
 import { layRows, wantedOf, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
-import { duration, moment, parseMoment, type Clock } from "../model/time";
+import { duration, moment, type Clock } from "../model/time";
 import type {
   EventFacts,
   Finding,
@@ -45,17 +45,6 @@ import {
 } from "../model/view";
 
 export type Phase = "empty" | "loading" | "ready" | "failed";
-
-declare global {
-  interface Window {
-    kymo: {
-      hit(x: number, y: number): Hit | null;
-      state(): Record<string, unknown>;
-      ask(question: unknown): Promise<unknown>;
-      strips(question: unknown): Promise<unknown>;
-    };
-  }
-}
 
 const OVERVIEW_PIXELS = 1200;
 const UNDO_MAX = 100;
@@ -177,36 +166,36 @@ export class Store {
     });
   }
 
-  /** A newer copy of the same trace takes the place of what is shown, once it is read and drawn.
-   * Nothing happens where it cannot be read, or where the end is no longer what is looked at. */
-  async renew(file: Blob | Served, name: string): Promise<void> {
-    const before = this.engine;
-    if (!before || !this.wasm || !this.isAtEnd) return;
-    const copy = await this.readBeside(this.wasm, file, name);
-    if (!copy) return;
-    if (this.engine !== before || !this.isAtEnd) {
-      copy.engine.close();
-      return;
-    }
-    before.close();
-    const isWhole = this.isWhole;
-    const span = this.view.to - this.view.from;
+  /** An engine beside the one that is shown, for a copy that may take its place. */
+  engineBeside(
+    file: Blob | Served,
+    name: string,
+    opened: (lanes: string) => void,
+    failed: () => void,
+  ): Engine | null {
+    if (!this.wasm) return null;
+    const engine: Engine = new Engine(this.workerSource, this.wasm, file, name, {
+      progress: () => {},
+      opened,
+      failed: (sentence) => (this.engine === engine ? this.fail(sentence) : failed()),
+      view: (answer) => this.takeView(answer),
+    });
+    return engine;
+  }
+
+  /** A newer copy of the same trace takes the place of what is shown. */
+  adopt(copy: Copy): void {
+    this.engine?.close();
     this.engine = copy.engine;
-    this.fileName = name;
-    this.file = file;
-    this.trace = copy.trace;
-    this.names = new Map(copy.trace.names.map((one) => [one.name, one.text]));
-    this.report = copy.report;
-    this.ranks = ranksOf(this.names, copy.report);
+    this.fileName = copy.name;
+    this.file = copy.file;
+    this.takeTrace(copy.trace);
+    this.takeReport(copy.report);
     this.pointsLanes = copy.pointsLanes;
-    this.strips.clear();
-    this.counts.clear();
-    this.points.clear();
+    for (const map of [this.strips, this.counts, this.points]) map.clear();
     this.undo = [];
-    this.evidence = [];
-    this.culprit = -1;
-    this.view.from = isWhole ? 0 : Math.max(0, this.durationNs - span);
-    this.view.to = this.durationNs;
+    this.view.from = copy.answer.from;
+    this.view.to = copy.answer.to;
     this.lay();
     this.takeView(copy.answer);
     void this.askOverview();
@@ -214,64 +203,14 @@ export class Store {
     this.changed();
   }
 
-  /** All that the first picture of it needs; null: it cannot be read. */
-  private async readBeside(wasm: ArrayBuffer, file: Blob | Served, name: string) {
-    let engine: Engine | null = null;
-    const lanes = await new Promise<string | null>((done) => {
-      engine = new Engine(this.workerSource, wasm, file, name, {
-        progress: () => {},
-        opened: done,
-        failed: (sentence) => (this.engine === engine ? this.fail(sentence) : done(null)),
-        view: (answer) => this.takeView(answer),
-      });
-    });
-    const next = engine as Engine | null;
-    const report = lanes ? await next?.ask<Report>({ op: "findings" }) : null;
-    if (!next || !lanes || !report) {
-      next?.close();
-      return null;
-    }
-    const trace = JSON.parse(lanes) as TraceInfo;
-    const pointsLanes = (await next.ask<PointsLane[]>({ op: "pointsList" })) ?? [];
-    const span = this.view.to - this.view.from;
-    const answer = await next.strips({
-      from: this.isWhole ? 0 : Math.max(0, trace.duration_ns - span),
-      to: trace.duration_ns,
-      pixels: this.pixels,
-      wanted: wantedOf(layRows(trace, "", this.folded, pointsLanes, this.charts)),
-    });
-    return { engine: next, trace, report, pointsLanes, answer };
+  private takeTrace(trace: TraceInfo): void {
+    this.trace = trace;
+    this.names = new Map(trace.names.map((one) => [one.name, one.text]));
   }
 
-  private get isWhole(): boolean {
-    return this.view.from === 0 && this.view.to >= this.durationNs;
-  }
-
-  /** The end of the trace is in view, and nothing is chosen or open that belongs to this copy. */
-  get isAtEnd(): boolean {
-    return (
-      this.phase === "ready" &&
-      this.view.to >= this.durationNs &&
-      !this.selection &&
-      !this.range &&
-      !this.view.finding &&
-      !this.option("panel") &&
-      this.taskIndex === NONE &&
-      !this.isSearchOpen &&
-      !this.isGoOpen
-    );
-  }
-
-  /** Lets go of what was chosen, and moves to the end, at the same zoom. */
-  showEnd(): void {
-    const span = Math.min(this.view.to - this.view.from, this.durationNs);
-    this.view.finding = "";
-    this.evidence = [];
-    this.culprit = -1;
-    if (this.taskIndex !== NONE) this.hideTask();
-    this.setPanel("");
-    this.setRange(this.durationNs - span, this.durationNs);
-    this.clearSelection();
+  private takeReport(report: Report): void {
+    this.report = report;
+    this.ranks = ranksOf(this.names, report);
   }
 
   private reset(): void {
@@ -312,8 +251,7 @@ export class Store {
   }
 
   private opened(trace: TraceInfo): void {
-    this.trace = trace;
-    this.names = new Map(trace.names.map((one) => [one.name, one.text]));
+    this.takeTrace(trace);
     const wanted = this.view;
     const given = location.hash.length > 1 ? location.hash : this.firstHash;
     const start = BigInt(trace.start_mono_ns);
@@ -352,8 +290,7 @@ export class Store {
   private async findings(): Promise<void> {
     const report = await this.engine?.ask<Report>({ op: "findings" });
     if (!report) return;
-    this.report = report;
-    this.ranks = ranksOf(this.names, report);
+    this.takeReport(report);
     this.setPhase("ready");
     performance.mark("kymo-ready");
     this.changed();
@@ -493,25 +430,10 @@ export class Store {
     this.setRange(from - room, to + room);
   }
 
-  goTo(text: string): boolean {
-    const at = parseMoment(text, this.clock);
-    if (at === null || at < 0 || at > this.durationNs) return false;
-    const span = Math.min(this.view.to - this.view.from, this.durationNs / 20);
-    this.setRange(at - span / 2, at + span / 2);
-    this.cursor = at;
-    this.changed();
-    return true;
-  }
-
   setColouring(colouring: Colouring): void {
     this.view.colouring = colouring;
     this.saveHash();
     this.changed();
-  }
-
-  nextColouring(): void {
-    const all: Colouring[] = ["duration", "place", "finding"];
-    this.setColouring(all[(all.indexOf(this.view.colouring) + 1) % all.length] ?? "duration");
   }
 
   setTheme(theme: Theme): void {
@@ -710,23 +632,16 @@ export class Store {
     if (best) await this.select(best);
   }
 
-  showSelection(): void {
-    const one = chosenOf(this.selection);
-    if (!one) this.fit();
-    else {
-      const from = this.selection?.poll?.ready_ns ?? one.start_ns;
-      const to = one.start_ns + one.duration_ns;
-      const room = Math.max((to - from) * 1.5, 20000);
-      const [begin, end] = clampRange(from - room, to + room, this.durationNs, this.pixels);
-      if (begin === this.view.from && end === this.view.to) this.fit();
-      else this.setRange(begin, end);
-    }
-  }
-
   /* ---- findings ---- */
 
   get findingIndex(): number {
     return this.report?.findings.findIndex((one) => one.key === this.view.finding) ?? -1;
+  }
+
+  dropFinding(): void {
+    this.view.finding = "";
+    this.evidence = [];
+    this.culprit = -1;
   }
 
   private mark(at: number): Finding | null {
@@ -778,14 +693,6 @@ export class Store {
     this.show(from, to);
     this.reveal(poll?.lane ?? -1);
     this.changed();
-  }
-
-  async stepFinding(by: 1 | -1): Promise<void> {
-    const all = this.report?.findings.length ?? 0;
-    if (all)
-      await this.chooseFinding(
-        (this.findingIndex + by + all + (this.findingIndex < 0 && by < 0 ? 1 : 0)) % all,
-      );
   }
 
   private reveal(lane: number): void {

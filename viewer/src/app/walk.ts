@@ -2,7 +2,10 @@
 // From one poll to the next, and from words to what they mean.
 import type { Hit } from "../draw/timeline";
 import { Layer } from "../engine/protocol";
+import { chosenOf } from "../model/choice";
+import { parseMoment } from "../model/time";
 import type { Found, PollFacts } from "../model/trace";
+import { clampRange, type Colouring } from "../model/view";
 import type { Store } from "./store";
 
 /** The poll before or after it, on its worker or of its task. */
@@ -87,4 +90,42 @@ export async function goToFound(store: Store, one: Found): Promise<void> {
     if (row) store.scroll = Math.max(0, row.top - 60);
   }
   store.changed();
+}
+
+/** Zooms to what is chosen; once it is shown so, back to all. */
+export function showSelection(store: Store): void {
+  const one = chosenOf(store.selection);
+  if (!one) store.fit();
+  else {
+    const from = store.selection?.poll?.ready_ns ?? one.start_ns;
+    const to = one.start_ns + one.duration_ns;
+    const room = Math.max((to - from) * 1.5, 20000);
+    const [begin, end] = clampRange(from - room, to + room, store.durationNs, store.pixels);
+    if (begin === store.view.from && end === store.view.to) store.fit();
+    else store.setRange(begin, end);
+  }
+}
+
+/** A moment as text. False: it is none of this trace. */
+export function goTo(store: Store, text: string): boolean {
+  const at = parseMoment(text, store.clock);
+  if (at === null || at < 0 || at > store.durationNs) return false;
+  const span = Math.min(store.view.to - store.view.from, store.durationNs / 20);
+  store.setRange(at - span / 2, at + span / 2);
+  store.cursor = at;
+  store.changed();
+  return true;
+}
+
+export function nextColouring(store: Store): void {
+  const all: Colouring[] = ["duration", "place", "finding"];
+  store.setColouring(all[(all.indexOf(store.view.colouring) + 1) % all.length] ?? "duration");
+}
+
+export async function stepFinding(store: Store, by: 1 | -1): Promise<void> {
+  const all = store.report?.findings.length ?? 0;
+  if (all)
+    await store.chooseFinding(
+      (store.findingIndex + by + all + (store.findingIndex < 0 && by < 0 ? 1 : 0)) % all,
+    );
 }

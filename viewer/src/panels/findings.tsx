@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The findings, worst first: what happened, whom it hurt, what to do.
 import type { Store } from "../app/store";
+import { showSelection } from "../app/walk";
 import type { Finding } from "../model/trace";
 import { shortFile } from "../model/names";
 import { duration, moment, percent } from "../model/time";
@@ -109,7 +110,7 @@ export function Findings({ store }: { store: Store }) {
           {findings.length ? " What follows is for information." : ""}{" "}
           <button
             class="link"
-            onClick={() => void store.selectWorstInView().then(() => store.showSelection())}
+            onClick={() => void store.selectWorstInView().then(() => showSelection(store))}
           >
             Show the longest poll
           </button>

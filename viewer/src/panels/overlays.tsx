@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Store } from "../app/store";
-import { goToFound, search } from "../app/walk";
+import { goTo, goToFound, search } from "../app/walk";
 import type { Found } from "../model/trace";
 import { shortName } from "../model/names";
 import { count, duration } from "../model/time";
@@ -246,7 +246,7 @@ export function GoTo({ store }: { store: Store }) {
         onSubmit={(event) => {
           event.preventDefault();
           const text = event.currentTarget.querySelector("input")?.value ?? "";
-          if (store.goTo(text)) close();
+          if (goTo(store, text)) close();
           else
             setWrong(
               `'${text}' is no time of this trace: it goes from 0 s to ` +
