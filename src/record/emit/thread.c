@@ -145,10 +145,17 @@ void ky_thread_reattach(struct ky_thread *thread)
 {
 	struct ky_lock_mark mark = ky_engine_lock();
 
+	/* A handler must not find the state while it says that the thread is inside no event: it
+	 * would come here again, and wait for the lock that its own thread has. */
+	kymo_thread_self = &ky_thread_busy;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memset(&thread->hot, 0, sizeof(thread->hot));
 	memset(&thread->claim, 0, sizeof(*thread) - offsetof(struct ky_thread, claim));
+	KY_TESTPOINT("thread.reattaching");
 	thread->hot.flags = 1u;
 	thread->ring = ky_engine.ring;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	kymo_thread_self = &thread->hot;
 	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) == KY_LIVE) {
 		announce(thread);
 		if (continue_parked(thread))

@@ -4,6 +4,7 @@
 #include "../../lib/recorder_case.h"
 #include "../../lib/under_valgrind.h"
 
+#include <base/testpoint.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -393,6 +394,49 @@ static void sandbox__that_came_before_the_first_event_is_respected(void **state)
 	test_recorder_close(&test);
 }
 
+/* ---- the next recording ---- */
+
+static bool is_interrupting;
+
+void ky_testpoint(const char *name)
+{
+	if (!is_interrupting || strcmp(name, "thread.reattaching") != 0)
+		return;
+	is_interrupting = false;
+	raise(SIGUSR1);
+}
+
+static void mark_in_handler(int number)
+{
+	(void)number;
+	kymo_mark(7);
+}
+
+/* Of a thread whose state is made ready for another recording, in a handler: the thread has the
+ * engine's lock. */
+static void reattach__handler_that_emits_meanwhile_is_dropped(void **state)
+{
+	struct test_recorder test;
+
+	(void)state;
+	test_recorder_open(&test, 0, 0);
+	kymo_mark(1);
+	test_recorder_close(&test);
+	test_recorder_open(&test, 0, 0);
+	assert_true(signal(SIGUSR1, mark_in_handler) != SIG_ERR);
+	is_interrupting = true;
+	alarm(60); /* ends the test where it waits for itself */
+	kymo_mark(2);
+	alarm(0);
+	assert_false(is_interrupting);
+	kymo_mark(3);
+	test_recorder_read(&test);
+	assert_int_equal(test_ring_count(&test.ring, 0, KYMO_RECORD_MARK), 2);
+	assert_int_equal(test.ring.header->dropped_signal_count, 1);
+	assert_true(signal(SIGUSR1, SIG_DFL) != SIG_ERR);
+	test_recorder_close(&test);
+}
+
 /* ---- cancellation ---- */
 
 static void *mark_while_cancelled(void *ctx)
@@ -462,6 +506,7 @@ int main(void)
 		cmocka_unit_test(fork__before_the_first_event_leaves_the_child_armed),
 		cmocka_unit_test(fork__between_recordings_leaves_each_thread_a_state_of_its_own),
 		cmocka_unit_test(sandbox__that_came_before_the_first_event_is_respected),
+		cmocka_unit_test(reattach__handler_that_emits_meanwhile_is_dropped),
 		cmocka_unit_test(cancel__waits_until_the_event_is_over),
 		cmocka_unit_test(signal__handler_between_events_is_recorded),
 	};
