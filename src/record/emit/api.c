@@ -7,6 +7,7 @@
 #include <record/emit/bell.h>
 #include <record/emit/counter_table.h>
 #include <record/emit/options.h>
+#include <record/sample/poll_readings.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -245,13 +246,21 @@ bool kymo_sampling_is_on(void)
 	return sampler && sampler->is_on();
 }
 
+/* Not where a filter of the program may kill for a call that it does not make itself. */
+static bool may_change_timers(const struct ky_sampler_hooks *sampler)
+{
+	return sampler && sampler->is_on() &&
+	       !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) && ky_poll_cost_may_ask();
+}
+
 void kymo_sampling_begin(void)
 {
 	const struct ky_sampler_hooks *sampler = ky_engine_sampler();
-	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	int saved = errno;
 
-	if (sampler && sampler->is_on()) {
+	if (may_change_timers(sampler)) {
+		uint32_t tid = (uint32_t)syscall(SYS_gettid);
+
 		/* An earlier thread of this number may have left its timer. */
 		sampler->thread_end(tid);
 		sampler->thread_begin(tid);
@@ -264,7 +273,7 @@ void kymo_sampling_end(void)
 	const struct ky_sampler_hooks *sampler = ky_engine_sampler();
 	int saved = errno;
 
-	if (sampler && sampler->is_on())
+	if (may_change_timers(sampler))
 		sampler->thread_end((uint32_t)syscall(SYS_gettid));
 	errno = saved;
 }

@@ -10,6 +10,7 @@
 #include <kymo/stack.h>
 #include <pthread.h>
 #include <record/emit/emit_engine.h>
+#include <record/sample/poll_readings.h>
 #include <record/sample/timer_phase.h>
 #include <sched.h>
 #include <signal.h>
@@ -66,6 +67,13 @@ static uint64_t frames_of[THREADS_MAX][KY_SAMPLE_FRAMES_MAX];
 static bool is_on(void)
 {
 	return __atomic_load_n(&source.state, __ATOMIC_ACQUIRE) == ON;
+}
+
+/* By a filter that may kill for what it does not expect: of its own, or one that another process
+ * has seen. */
+static bool is_confined(void)
+{
+	return __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) || !ky_poll_cost_may_ask();
 }
 
 static struct ky_ring *ring_of(void)
@@ -180,13 +188,22 @@ static int make_timer(struct timer *timer)
 	return err;
 }
 
-static void drop_timer(struct timer *timer)
+static void delete_timer(struct timer *timer)
 {
 	int id = __atomic_exchange_n(&timer->id, -1, __ATOMIC_RELAXED);
 
 	if (id >= 0)
 		syscall(SYS_timer_delete, id);
 	__atomic_store_n(&timer->tid, 0, __ATOMIC_RELEASE);
+}
+
+/* Where the call might kill, the kernel's timer stays: its ticks are of no thread that is known,
+ * and one of a thread that has ended does not tick. */
+static void drop_timer(struct timer *timer)
+{
+	if (is_confined())
+		__atomic_store_n(&timer->id, -1, __ATOMIC_RELAXED);
+	delete_timer(timer);
 }
 
 static bool is_left(void)
@@ -303,11 +320,6 @@ static int scan_threads(void)
 	return err == -ESRCH || err == -EINVAL ? 0 : err;
 }
 
-static bool is_confined(void)
-{
-	return __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
-}
-
 /* Now and then, by the thread that is sampled then: threads that record nothing are found by
  * that. */
 static void scan_now_and_then(void)
@@ -390,7 +402,7 @@ static __attribute__((noinline)) void tick(const struct ky_ring *ring, struct ti
 
 	if (had_hz && rate_hz)
 		put_sample(ring, timer, periods, context);
-	if (rate_hz != had_hz) {
+	if (rate_hz != had_hz && !is_confined()) {
 		(void)set_timer(timer, rate_hz);
 		say_rate(ring, rate_hz);
 	}
@@ -451,11 +463,11 @@ static bool has_signal(void)
 	return sigaction(SIGPROF, NULL, &now) == 0 && is_ours(&now);
 }
 
-static void drop_all(void)
+static void drop_all(void (*drop)(struct timer *timer))
 {
 	for (uint32_t i = 0; i < __atomic_load_n(&source.high, __ATOMIC_ACQUIRE); i++)
 		if (__atomic_load_n(&source.timers[i].tid, __ATOMIC_ACQUIRE))
-			drop_timer(&source.timers[i]);
+			drop(&source.timers[i]);
 }
 
 /* What is on its way to a thread would meet the host's handler, or end the process where it wants
@@ -470,7 +482,7 @@ void ky_timer_leave_signal(void)
 	    (uint32_t)getpid() != ring_of()->pid)
 		return;
 	__atomic_store_n(&source.is_left, 1, __ATOMIC_SEQ_CST);
-	drop_all();
+	drop_all(delete_timer);
 	if (has_signal() && sigaction(SIGPROF, &ignore, NULL) == 0)
 		(void)sigaction(SIGPROF, &source.before, NULL);
 	say_refusal(EBUSY);
@@ -545,7 +557,7 @@ static void stop(void)
 	if (!__atomic_compare_exchange_n(&source.state, &on, BUSY, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
-	drop_all();
+	drop_all(drop_timer);
 	__atomic_store_n(&source.state, IDLE, __ATOMIC_SEQ_CST);
 }
 
@@ -569,7 +581,7 @@ static void scan(uint32_t rate_hz)
 	uint32_t idle = IDLE;
 	int err;
 
-	if (ring && is_on() && !is_left() && ring == ring_of())
+	if (ring && is_on() && !is_left() && ring == ring_of() && !is_confined())
 		set_all(ring, wanted_rate(ring));
 	if (!ring || is_confined() ||
 	    !__atomic_compare_exchange_n(&source.state, &idle, BUSY, false, __ATOMIC_ACQ_REL,
@@ -602,7 +614,7 @@ void ky_timer_thread_begin(uint32_t tid)
 		return;
 	/* The host took the signal over: its handler must not meet ticks of ours. */
 	if (!has_signal()) {
-		drop_all();
+		drop_all(delete_timer);
 		say_refusal(EBUSY);
 		return;
 	}

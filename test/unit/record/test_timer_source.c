@@ -599,6 +599,47 @@ static void external__sampler_learns_who_cannot(void **state)
 	assert_int_equal(atomic_load(&cells.head->now), KY_SOURCE_NONE);
 }
 
+/* The filter that the program put itself under since may kill for timer_settime(). */
+static void rate__is_left_alone_once_the_process_is_confined(void **state)
+{
+	(void)state;
+	kernel.tids[kernel.tid_count++] = OTHER;
+	ky_timer_source.apply(RATE);
+	__atomic_store_n(&ky_engine.is_confined, 1, __ATOMIC_RELAXED);
+	set_hz(250);
+	expire(0);
+	ky_timer_source.apply(RATE);
+	assert_int_equal(ns_of(timer_of(own)->when.it_interval), PERIOD);
+	assert_int_equal(ns_of(timer_of(OTHER)->when.it_interval), PERIOD);
+	assert_int_equal(sample_count(), 1);
+	set_hz(KY_SETTING_OFF); /* needs no call */
+	expire(0);
+	assert_int_equal(sample_count(), 1);
+	__atomic_store_n(&ky_engine.is_confined, 0, __ATOMIC_RELAXED);
+	set_hz(250);
+	expire(0);
+	assert_int_equal(ns_of(timer_of(own)->when.it_interval), SECOND / 250);
+}
+
+/* Nor for timer_delete() at the end of a thread. The ticks of its timer, should there be any, are
+ * nobody's. */
+static void thread__that_ends_in_a_confined_process_makes_no_call(void **state)
+{
+	void *value;
+
+	(void)state;
+	kernel.tids[kernel.tid_count++] = OTHER;
+	ky_timer_source.apply(RATE);
+	value = timer_of(OTHER)->event.sigev_value.sival_ptr;
+	__atomic_store_n(&ky_engine.is_confined, 1, __ATOMIC_RELAXED);
+	ky_timer_thread_end(OTHER);
+	assert_non_null(timer_of(OTHER));
+	send(SI_TIMER, value, 0);
+	assert_int_equal(sample_count(), 0);
+	__atomic_store_n(&ky_engine.is_confined, 0, __ATOMIC_RELAXED);
+	timer_of(OTHER)->is_there = false; /* as teardown() wants it */
+}
+
 static void stop__and_start_again(void **state)
 {
 	(void)state;
@@ -665,6 +706,8 @@ int main(void)
 		CASE(external__sampler_keeps_the_timers_off),
 		CASE(external__sampler_leaves_it_and_takes_it_back),
 		CASE(external__sampler_learns_who_cannot),
+		CASE(rate__is_left_alone_once_the_process_is_confined),
+		CASE(thread__that_ends_in_a_confined_process_makes_no_call),
 		CASE(stop__and_start_again),
 		CASE(fork__child_forgets_without_a_call),
 		CASE(threads__beyond_the_table_are_refused),
