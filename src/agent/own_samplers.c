@@ -74,6 +74,7 @@ static void fork_child(void)
 	const struct ky_still_threads *still = __atomic_exchange_n(&shared.still, NULL,
 								   __ATOMIC_ACQUIRE);
 
+	ky_perf_event_ask(!ky_engine_is_under_filter());
 	close_copies(&shared.samples);
 	close_copies(&shared.switches);
 	if (still)
@@ -215,6 +216,7 @@ static uint64_t step_samples(struct ky_own_samplers *own)
 
 static void close_switches(struct ky_own_samplers *own)
 {
+	ky_perf_event_ask(!ky_engine_is_under_filter());
 	note_switches(NULL);
 	ky_off_cpu_sampler_close(&own->switches);
 }
@@ -341,6 +343,7 @@ void ky_own_samplers_end(struct ky_own_samplers *own)
 
 void ky_own_samplers_close(struct ky_own_samplers *own)
 {
+	ky_perf_event_ask(!ky_engine_is_under_filter());
 	ky_cpu_sampler_close(&own->samples);
 	close_switches(own);
 	ky_own_samplers_forget(own);

@@ -23,6 +23,9 @@ int ky_perf_event_open(struct perf_event_attr *attr, pid_t tid, int cpu);
 void ky_perf_event_close(int fd);
 /* The same in a forked child, of its copy. Signals safe. */
 void ky_perf_event_close_copy(int fd);
+/* Whether it may be asked what a descriptor is, which takes an ioctl(): not in a process under a
+ * filter of system calls of its own. */
+void ky_perf_event_ask(bool may_ask);
 
 /* The event's ring of ring_bytes, a power of two. Returns 0, -errno. */
 int ky_perf_event_map(int fd, size_t ring_bytes, struct perf_event_mmap_page **page);

@@ -3,6 +3,7 @@
 
 #include <proc/proc_reader.h>
 
+#include <base/kept_fd.h>
 #include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -89,7 +90,7 @@ void ky_proc_reader_open(struct ky_proc_reader *reader, const char *proc, const 
 	reader->dir = -1;
 	reader->pid = strcmp(proc, "/proc") == 0 ? pid : 0;
 	if (count > 0 && (size_t)count < sizeof(path))
-		reader->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		reader->dir = ky_kept_fd_note(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 	reader->is_foreign = is_in_other_namespace(proc, pid_namespace);
 	reader->is_missing = reader->dir < 0 && !reader->is_foreign && has_proc(proc);
 	if (reader->dir >= 0)
@@ -98,8 +99,7 @@ void ky_proc_reader_open(struct ky_proc_reader *reader, const char *proc, const 
 
 void ky_proc_reader_close(struct ky_proc_reader *reader)
 {
-	if (reader->dir >= 0)
-		close(reader->dir);
+	ky_kept_fd_close(reader->dir);
 	reader->dir = -1;
 }
 
@@ -169,7 +169,7 @@ static int read_kept(const struct ky_proc_reader *reader, const char *name, uint
 	if (!file)
 		return ky_proc_read_text(reader->dir, name, out, out_bytes);
 	if (!*file) {
-		fd = openat(reader->dir, name, O_RDONLY | O_CLOEXEC);
+		fd = ky_kept_fd_note(openat(reader->dir, name, O_RDONLY | O_CLOEXEC));
 		if (fd < 0)
 			return -errno;
 		*file = (uint32_t)fd + 1;
@@ -186,7 +186,7 @@ static int read_kept(const struct ky_proc_reader *reader, const char *name, uint
 void ky_proc_reader_drop(uint32_t *file)
 {
 	if (*file)
-		close((int)*file - 1);
+		ky_kept_fd_close((int)*file - 1);
 	*file = 0;
 }
 
@@ -348,7 +348,7 @@ bool ky_proc_reader_run_delay(struct ky_proc_reader *reader, uint32_t tid, uint3
 		int fd;
 
 		snprintf(path, sizeof(path), "task/%u/schedstat", tid);
-		fd = openat(reader->dir, path, O_RDONLY | O_CLOEXEC);
+		fd = ky_kept_fd_note(openat(reader->dir, path, O_RDONLY | O_CLOEXEC));
 		if (fd < 0)
 			return false;
 		*file = (uint32_t)fd + 1;
@@ -375,7 +375,7 @@ void ky_proc_reader_forget(struct ky_proc_reader *reader, uint32_t *file)
 {
 	if (!*file)
 		return;
-	close((int)*file - 1);
+	ky_kept_fd_close((int)*file - 1);
 	*file = 0;
 	reader->sched_files--;
 }

@@ -6,6 +6,7 @@
 #include "../../lib/temp_tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <kymo/dump.h>
 #include <kymo/emit.h>
@@ -181,6 +182,101 @@ static void open__that_is_refused_changes_nothing_of_the_one_that_records(void *
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
+/* The address sanitizer of LLVM 14 does not release its allocator's locks in a forked child: one
+ * that the drain thread held at the fork stays locked. The C library's allocator does. */
+static void skip_where_a_forked_child_cannot_allocate(void)
+{
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+	print_message("# the address sanitizer's allocator may stay locked in a forked child\n");
+	skip();
+#endif
+#endif
+}
+
+static void skip_where_a_child_cannot_start_threads(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	print_message("# the thread sanitizer does not support threads in a forked child\n");
+	skip();
+#endif
+}
+
+/* ---- a program that becomes a daemon ---- */
+
+#define FILES 40
+
+static int mine[FILES];
+
+static uint32_t spoiled_files(void)
+{
+	uint32_t count = 0;
+	struct stat about;
+
+	for (int i = 0; i < FILES; i++)
+		count += fstat(mine[i], &about) != 0 || about.st_size != 4;
+	return count;
+}
+
+static int note_active(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return strstr(path, ".active") != NULL;
+}
+
+/* The descriptors that the recorder keeps are closed, and 40 files opened by their numbers.
+ * Returns what went wrong. */
+static int become_daemon(void)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder;
+	char path[100];
+	pid_t child;
+	int status = -1, bad = 0;
+
+	options.sample_hz = 99;
+	options.switches = KYMO_SWITCHES_ON;
+	options.triggers = "rss>1T";
+	recorder = open_recorder(&options);
+	while (nftw(directory, note_active, 8, FTW_PHYS) != 1) {
+		emit_polls(5, 0, 1000);
+		usleep(10000);
+	}
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	for (int i = 0; i < FILES; i++) {
+		(void)snprintf(path, sizeof(path), "%s/mine%d", directory, i);
+		mine[i] = open(path, O_RDWR | O_CREAT, 0600);
+		bad |= write(mine[i], "mine", 4) != 4;
+	}
+	child = fork();
+	if (child == 0)
+		_exit(spoiled_files() != 0);
+	bad |= waitpid(child, &status, 0) != child || status != 0 ? 2 : 0;
+	emit_polls(5, 0, 1000);
+	(void)kymo_recorder_close(recorder); /* says that a segment was not sealed */
+	bad |= spoiled_files() ? 4 : 0;
+	return bad;
+}
+
+static void daemon__has_its_files_left_alone(void **state)
+{
+	pid_t child;
+	int status = -1;
+
+	(void)state;
+	skip_where_a_forked_child_cannot_allocate();
+	skip_where_a_child_cannot_start_threads();
+	child = fork();
+	if (child == 0)
+		_exit(become_daemon());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 struct closing {
 	struct kymo_recorder *recorder;
 	int result;
@@ -244,26 +340,6 @@ static void drain__counts_agree_over_threads_and_rotation(void **state)
 	assert_int_equal(tally.polls + tally.lost / 3, 8 * 3 * 5000);
 	assert_int_equal(tally.lost, 0);
 	assert_int_equal(tally.polls, tally.ends);
-}
-
-/* The address sanitizer of LLVM 14 does not release its allocator's locks in a forked child: one
- * that the drain thread held at the fork stays locked. The C library's allocator does. */
-static void skip_where_a_forked_child_cannot_allocate(void)
-{
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-	print_message("# the address sanitizer's allocator may stay locked in a forked child\n");
-	skip();
-#endif
-#endif
-}
-
-static void skip_where_a_child_cannot_start_threads(void)
-{
-#if defined(__SANITIZE_THREAD__)
-	print_message("# the thread sanitizer does not support threads in a forked child\n");
-	skip();
-#endif
 }
 
 static void fork__child_leaves_the_parents_trace_alone(void **state)
@@ -474,6 +550,7 @@ int main(void)
 		CASE(close__without_an_event_leaves_nothing),
 		CASE(open__that_is_refused_changes_nothing_of_the_one_that_records),
 		CASE(close__from_a_callback_is_refused),
+		CASE(daemon__has_its_files_left_alone),
 		CASE(drain__counts_agree_over_threads_and_rotation),
 		CASE(fork__child_leaves_the_parents_trace_alone),
 		CASE(fork__child_that_reopens_writes_its_own_trace),
