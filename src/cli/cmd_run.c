@@ -281,7 +281,10 @@ static void record_until_the_end(struct session *session)
 		if (totals.live_count > 0)
 			report_waiting(session);
 		else if (waited_ns >= LATE_RING_NS ||
-			 !ky_run_process_of_session_exists(session->environment.session))
+			 !ky_run_process_of_session_exists(
+				 session->environment.session,
+				 ky_run_process_first((uint32_t)session->child.pid,
+						      ky_now_ns(CLOCK_MONOTONIC) - start_ns)))
 			break;
 		else
 			waited_ns += pace_ns;

@@ -21,6 +21,16 @@
 
 #define PAGE_BYTES_MIN 4096u
 
+#define BLOCK_BYTES 4096u
+#define BLOCKS 32u
+#define NAME_PIECE 256u
+
+/* Names and code are asked for in small pieces, close to each other: thousands of a file. */
+struct blocks {
+	uint64_t number[BLOCKS]; /* of the file's block that is there, + 1; 0: none */
+	uint8_t bytes[BLOCKS][BLOCK_BYTES];
+};
+
 struct ky_elf {
 	int fd;                /* -1: memory */
 	struct ky_elf *lender; /* of the symbols; NULL: they are its own */
@@ -38,19 +48,13 @@ struct ky_elf {
 	struct ky_elf_pointer *pointers;      /* by address; collected when asked for */
 	uint32_t pointer_count, pointer_capacity;
 	bool has_pointers;
+	struct blocks *blocks; /* NULL: nothing is kept */
 };
 
-/* Exactly count bytes at a file offset. Returns 0 or KYMO_E_TRUNCATED / -errno. */
-static int read_at(const struct ky_elf *elf, uint64_t offset, void *out, size_t count)
+static int read_file(const struct ky_elf *elf, uint64_t offset, void *out, size_t count)
 {
 	uint8_t *to = out;
 
-	if (offset > elf->byte_count || count > elf->byte_count - offset)
-		return KYMO_E_TRUNCATED;
-	if (elf->fd < 0) {
-		memcpy(out, elf->bytes + offset, count);
-		return 0;
-	}
 	while (count > 0) {
 		ssize_t got = pread(elf->fd, to, count, (off_t)offset);
 
@@ -63,6 +67,51 @@ static int read_at(const struct ky_elf *elf, uint64_t offset, void *out, size_t 
 		to += got;
 		offset += (uint64_t)got;
 		count -= (size_t)got;
+	}
+	return 0;
+}
+
+/* The block with this number, where it is kept from now on; NULL: it cannot be read. */
+static const uint8_t *block_of(const struct ky_elf *elf, uint64_t number)
+{
+	struct blocks *blocks = elf->blocks;
+	uint64_t left = elf->byte_count - number * BLOCK_BYTES;
+	size_t at = number % BLOCKS;
+
+	if (blocks->number[at] == number + 1)
+		return blocks->bytes[at];
+	blocks->number[at] = 0;
+	if (read_file(elf, number * BLOCK_BYTES, blocks->bytes[at],
+		      left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES) < 0)
+		return NULL;
+	blocks->number[at] = number + 1;
+	return blocks->bytes[at];
+}
+
+/* Exactly count bytes at a file offset. Returns 0 or KYMO_E_TRUNCATED / -errno. */
+static int read_at(const struct ky_elf *elf, uint64_t offset, void *out, size_t count)
+{
+	uint8_t *to = out;
+
+	if (offset > elf->byte_count || count > elf->byte_count - offset)
+		return KYMO_E_TRUNCATED;
+	if (elf->fd < 0) {
+		memcpy(out, elf->bytes + offset, count);
+		return 0;
+	}
+	if (elf->blocks == NULL || count > BLOCK_BYTES)
+		return read_file(elf, offset, out, count);
+	while (count > 0) {
+		const uint8_t *block = block_of(elf, offset / BLOCK_BYTES);
+		size_t skip = offset % BLOCK_BYTES, here = BLOCK_BYTES - skip;
+
+		if (block == NULL) /* it shrank: perhaps not as far as that */
+			return read_file(elf, offset, to, count);
+		here = here < count ? here : count;
+		memcpy(to, block + skip, here);
+		to += here;
+		offset += here;
+		count -= here;
 	}
 	return 0;
 }
@@ -309,7 +358,11 @@ int ky_elf_open_fd(struct ky_elf **out, int fd)
 		close(fd);
 		return err;
 	}
-	return open_any(out, fd, NULL, (uint64_t)st.st_size);
+	err = open_any(out, fd, NULL, (uint64_t)st.st_size);
+	/* Without it everything is read as it is asked for. */
+	if (err == 0)
+		(*out)->blocks = ky_alloc(sizeof(*(*out)->blocks));
+	return err;
 }
 
 int ky_elf_open_memory(struct ky_elf **out, const uint8_t *bytes, size_t byte_count)
@@ -327,6 +380,7 @@ void ky_elf_close(struct ky_elf *elf)
 	ky_free(elf->symbols);
 	ky_free(elf->relocations);
 	ky_free(elf->pointers);
+	ky_free(elf->blocks);
 	ky_elf_close(elf->lender);
 	ky_free(elf);
 }
@@ -455,20 +509,28 @@ const struct ky_elf_symbol *ky_elf_symbol_covering(const struct ky_elf *elf, uin
 size_t ky_elf_symbol_name(const struct ky_elf *elf, const struct ky_elf_symbol *symbol, char *out,
 			  size_t capacity)
 {
-	uint64_t room;
-	const char *end;
+	size_t room, used = 0;
 
 	if (elf->lender)
 		elf = elf->lender;
 	if (symbol->name >= elf->names_bytes || capacity == 0)
 		return 0;
-	room = elf->names_bytes - symbol->name;
-	if (room > capacity)
-		room = capacity;
-	if (read_at(elf, elf->names_offset + symbol->name, out, (size_t)room) < 0)
-		return 0;
-	end = memchr(out, '\0', (size_t)room);
-	return end != NULL ? (size_t)(end - out) : 0;
+	room = elf->names_bytes - symbol->name < capacity ?
+		       (size_t)(elf->names_bytes - symbol->name) :
+		       capacity;
+	/* Most are much shorter than what there is room for. */
+	while (used < room) {
+		size_t here = room - used < NAME_PIECE ? room - used : NAME_PIECE;
+		const char *end;
+
+		if (read_at(elf, elf->names_offset + symbol->name + used, out + used, here) < 0)
+			return 0;
+		end = memchr(out + used, '\0', here);
+		if (end != NULL)
+			return (size_t)(end - out);
+		used += here;
+	}
+	return 0;
 }
 
 size_t ky_elf_notes_build_id(const uint8_t *notes, size_t byte_count,

@@ -26,6 +26,8 @@ enum {
 
 #define FLAG_KERNEL_THREAD UINT64_C(0x00200000) /* PF_KTHREAD */
 #define ENDED_MAX 4096u
+#define YOUNG_NS UINT64_C(500000000)
+#define NUMBERS_MIN 32768u
 #define WALKS_MAX 8u
 
 struct process_status {
@@ -203,7 +205,7 @@ typedef bool (*visit_fn)(void *ctx, const char *pid);
 
 /* Returns false when it may have missed one: a process that ends once it is listed, and before it
  * is read, may leave a child that is not listed. ended: NULL where that does not matter. */
-static bool walk(uint64_t session, struct ended *ended, visit_fn visit, void *ctx)
+static bool walk(uint64_t session, uint32_t first, struct ended *ended, visit_fn visit, void *ctx)
 {
 	DIR *stream = opendir("/proc");
 	bool is_going = true, is_sure = true;
@@ -214,7 +216,8 @@ static bool walk(uint64_t session, struct ended *ended, visit_fn visit, void *ct
 	while (stream != NULL && is_going && (entry = readdir(stream)) != NULL) {
 		enum sight sight;
 
-		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
+		    strtoul(entry->d_name, NULL, 10) < first)
 			continue;
 		KY_TESTPOINT("process.listed");
 		sight = look_at(entry->d_name, wanted, ended);
@@ -244,7 +247,18 @@ static bool note(void *ctx, const char *pid)
 	return false;
 }
 
-bool ky_run_process_of_session_exists(uint64_t session)
+uint32_t ky_run_process_first(uint32_t pid, uint64_t age_ns)
+{
+	char text[32];
+
+	if (age_ns > YOUNG_NS || newest_pid() < pid)
+		return 0;
+	/* So many processes are not made in that time. */
+	(void)ky_read_first_line("/proc/sys/kernel/pid_max", text, sizeof(text));
+	return strtoull(text, NULL, 10) >= NUMBERS_MIN ? pid : 0;
+}
+
+bool ky_run_process_of_session_exists(uint64_t session, uint32_t first)
 {
 	static struct ended ended;
 	bool is_found = false;
@@ -252,7 +266,7 @@ bool ky_run_process_of_session_exists(uint64_t session)
 	ended.count = 0;
 	for (uint32_t i = 0; i < WALKS_MAX; i++) {
 		uint64_t pid = newest_pid();
-		bool is_sure = walk(session, &ended, note, &is_found);
+		bool is_sure = walk(session, first, &ended, note, &is_found);
 
 		if (is_found || (is_sure && newest_pid() >= pid))
 			return is_found;
@@ -308,7 +322,7 @@ void ky_run_process_anonymous_rings(uint64_t session, ky_run_ring_fn found, void
 {
 	struct ring_search search = {found, ctx};
 
-	(void)walk(session, NULL, open_anonymous_rings, &search);
+	(void)walk(session, 0, NULL, open_anonymous_rings, &search);
 }
 
 uint64_t ky_run_process_namespace(void)

@@ -37,9 +37,14 @@ void ky_run_process_anonymous_rings_of(uint32_t pid, int open_flags, ky_run_desc
 typedef void (*ky_run_ring_fn)(void *ctx, int fd);
 void ky_run_process_anonymous_rings(uint64_t session, ky_run_ring_fn found, void *ctx);
 
-/* Does any process carry this KYMO_SESSION in its environment? Reads all of /proc, again as long as
- * one that ended meanwhile may have left a child, or one is between two programs; true, too, where
- * that does not come to an end. */
-bool ky_run_process_of_session_exists(uint64_t session);
+/* Does any process carry this KYMO_SESSION in its environment? Reads all of /proc whose numbers are
+ * from `first` on (0: all): where numbers cannot have begun anew since that process began, no later
+ * one has a smaller. Again as long as one that ended meanwhile may have left a child, or one is
+ * between two programs; true, too, where that does not come to an end. */
+bool ky_run_process_of_session_exists(uint64_t session, uint32_t first);
+
+/* The number of a process that began so long ago, if numbers cannot have begun anew since;
+ * else 0. */
+uint32_t ky_run_process_first(uint32_t pid, uint64_t age_ns);
 
 #endif

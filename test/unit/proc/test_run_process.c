@@ -26,7 +26,7 @@ static void assert_gone(uint64_t session)
 {
 	uint32_t readings = 10000;
 
-	while (ky_run_process_of_session_exists(session)) {
+	while (ky_run_process_of_session_exists(session, 0)) {
 		assert_true(readings-- > 0);
 		usleep(1000);
 	}
@@ -80,6 +80,17 @@ static void run_process__command_may_resemble_fields(void **state)
 	assert_false(ky_run_process_stat_is_alive("", 0));
 }
 
+/* Where numbers may have begun anew since, all processes are read. */
+static void run_process__first_number_is_of_a_young_process_alone(void **state)
+{
+	uint32_t own = (uint32_t)getpid(), first = ky_run_process_first(own, 0);
+
+	(void)state;
+	assert_true(first == own || first == 0);
+	assert_int_equal(ky_run_process_first(own, UINT64_C(10000000000)), 0);
+	assert_int_equal(ky_run_process_first(UINT32_MAX, 0), 0);
+}
+
 static void run_process__reaped_child_is_gone(void **state)
 {
 	pid_t pid = fork();
@@ -116,7 +127,10 @@ static void run_process__process_of_a_session_is_found_by_its_environment(void *
 	/* Its echo says that it runs with its own environment. */
 	assert_int_equal(write(input[1], &byte, 1), 1);
 	assert_int_equal(read(output[0], &byte, 1), 1);
-	assert_true(ky_run_process_of_session_exists(session));
+	assert_true(ky_run_process_of_session_exists(session, 0));
+	/* No later process has a smaller number. */
+	assert_true(ky_run_process_of_session_exists(session, (uint32_t)pid));
+	assert_false(ky_run_process_of_session_exists(session, (uint32_t)pid + 1));
 	assert_gone(other);
 	close(input[0]);
 	close(input[1]);
@@ -210,7 +224,7 @@ static void run_process__finds_a_child_orphaned_during_the_reading(void **state)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		start_daemon();
 		meanwhile = ways[i];
-		assert_true(ky_run_process_of_session_exists(SESSION));
+		assert_true(ky_run_process_of_session_exists(SESSION, 0));
 		assert_null(meanwhile);
 		stop_daemon();
 		assert_gone(SESSION);
@@ -258,6 +272,7 @@ int main(void)
 		cmocka_unit_test(run_process__start_time_distinguishes_a_reused_pid),
 		cmocka_unit_test(run_process__zombie_is_gone_unless_other_threads_continue),
 		cmocka_unit_test(run_process__command_may_resemble_fields),
+		cmocka_unit_test(run_process__first_number_is_of_a_young_process_alone),
 		cmocka_unit_test(run_process__reaped_child_is_gone),
 		cmocka_unit_test(run_process__process_of_a_session_is_found_by_its_environment),
 		cmocka_unit_test(run_process__finds_a_child_orphaned_during_the_reading),
