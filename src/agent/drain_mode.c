@@ -4,6 +4,8 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
 {
@@ -83,11 +85,26 @@ void ky_drain_mode_forget(struct ky_drain_mode *mode)
 	mode->stream = mode->observer = NULL;
 }
 
+/* What was deleted before it was sent: no record of this stream, so it is no gap in it. */
+static void note_unsent(struct ky_drain_mode *mode)
+{
+	uint64_t unsent = atomic_load_explicit(&mode->output->segments_unsent,
+					       memory_order_relaxed);
+	char text[24];
+
+	if (unsent == mode->unsent_noted)
+		return;
+	snprintf(text, sizeof(text), "%" PRIu64, unsent);
+	(void)ky_drain_metadata(mode->stream, "kymo.segments.unsent", text);
+	mode->unsent_noted = unsent;
+}
+
 /* What could not be written since the last call. */
 static void report_losses(struct ky_drain_mode *mode)
 {
 	struct ky_chunk_loss loss;
 
+	note_unsent(mode);
 	if (ky_agent_output_take_loss(mode->output, &loss))
 		ky_drain_refused(mode->stream, &loss);
 }
@@ -226,6 +243,7 @@ int ky_drain_mode_finish(struct ky_drain_mode *mode, bool is_dead, bool is_abnor
 	if (mode->stream == NULL)
 		return 0;
 	if (!mode->is_flight) {
+		note_unsent(mode);
 		err = ky_drain_step(mode->stream, KY_DRAIN_FINAL);
 		ky_drain_seal(mode->stream);
 		ky_agent_output_wait(mode->output);

@@ -44,6 +44,7 @@ struct ky_drain_mode {
 	struct ky_proc_reader own;
 	struct ky_cut_report *report; /* of the last cut */
 	bool is_ring_needed;          /* the last cut could not be written whole */
+	uint64_t unsent_noted;        /* segments, as the stream's metadata says */
 };
 
 struct ky_drain_mode_pace {

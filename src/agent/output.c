@@ -20,6 +20,7 @@ static void clear(struct ky_agent_output *output)
 	memset(output, 0, offsetof(struct ky_agent_output, bytes_stored));
 	atomic_store_explicit(&output->bytes_stored, 0, memory_order_relaxed);
 	atomic_store_explicit(&output->segments_sealed, 0, memory_order_relaxed);
+	atomic_store_explicit(&output->segments_unsent, 0, memory_order_relaxed);
 	atomic_store_explicit(&output->store_error, 0, memory_order_relaxed);
 }
 
@@ -161,6 +162,8 @@ static int write_chunk(void *ctx, const struct ky_chunk *chunk)
 	ky_store_stats(output->store, &stats);
 	atomic_store_explicit(&output->bytes_stored, stats.bytes_stored, memory_order_relaxed);
 	atomic_store_explicit(&output->segments_sealed, stats.segments_sealed,
+			      memory_order_relaxed);
+	atomic_store_explicit(&output->segments_unsent, stats.segments_unsent,
 			      memory_order_relaxed);
 	atomic_store_explicit(&output->store_error, stats.last_error, memory_order_relaxed);
 	return err;

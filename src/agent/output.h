@@ -45,7 +45,8 @@ struct ky_agent_output {
 	uint32_t last_ties;
 	/* The writing thread's, for all others; kept to the end. */
 	_Atomic uint64_t bytes_stored, segments_sealed;
-	_Atomic int store_error; /* the store's last; 0: none */
+	_Atomic uint64_t segments_unsent; /* deleted by the bound, and a destination lacks them */
+	_Atomic int store_error;          /* the store's last; 0: none */
 };
 
 /* header: of the ring that `access` reaches. is_file_taken: set as soon as this output has the

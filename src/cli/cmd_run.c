@@ -377,6 +377,7 @@ static int become_command(struct session *session, int err)
 
 static int run(struct session *session)
 {
+	struct ky_run_totals totals;
 	struct ky_run_gate gate;
 	int err, exec_error = 0;
 
@@ -395,7 +396,8 @@ static int run(struct session *session)
 		ky_sending_begin(&session->sending, &session->options);
 		record_until_the_end(session);
 		report_result(session);
-		ky_sending_end(&session->sending, &session->child);
+		ky_run_rings_totals(session->rings, &totals);
+		ky_sending_end(&session->sending, &session->child, totals.unsent_count);
 	}
 	ky_oom_watch_close(&session->oom);
 	while (!session->child.has_exited)

@@ -42,11 +42,6 @@ static void report(const struct ky_sending *sending, const struct ky_sender_tota
 		ky_run_say("%s: sent %" PRIu64 " segment%s, %s", totals->name, totals->taken_count,
 			   totals->taken_count == 1 ? "" : "s",
 			   ky_out_bytes(bytes, totals->taken_bytes));
-	if (totals->lost_count)
-		ky_run_say("%s: %" PRIu64 " segment%s (%s) lost: --total-bytes deleted them before "
-			   "they were sent",
-			   totals->name, totals->lost_count, totals->lost_count == 1 ? "" : "s",
-			   ky_out_bytes(bytes, totals->lost_bytes));
 	if (totals->waiting_count)
 		ky_run_say("%s: %" PRIu64 " segment%s (%s) left, the oldest is %s%s%s; `kymo "
 			   "upload` or the next run sends them",
@@ -56,7 +51,7 @@ static void report(const struct ky_sending *sending, const struct ky_sender_tota
 			   totals->reason[0] ? ": " : "", totals->reason);
 }
 
-void ky_sending_end(struct ky_sending *sending, struct ky_run_child *child)
+void ky_sending_end(struct ky_sending *sending, struct ky_run_child *child, uint64_t lost_count)
 {
 	const struct ky_destinations *destinations = &sending->options->destinations;
 	const struct ky_sender *sender;
@@ -78,6 +73,11 @@ void ky_sending_end(struct ky_sending *sending, struct ky_run_child *child)
 		ky_sender_totals(sender, i, &totals);
 		report(sending, &totals);
 	}
+	if (lost_count)
+		ky_run_say("%" PRIu64 " segment%s lost: --total-bytes deleted %s before every "
+			   "destination had %s",
+			   lost_count, lost_count == 1 ? "" : "s", lost_count == 1 ? "it" : "them",
+			   lost_count == 1 ? "it" : "them");
 	ky_send_thread_close(sending->thread);
 	sending->thread = NULL;
 }

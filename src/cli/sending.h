@@ -18,7 +18,8 @@ struct ky_sending {
 /* Without destinations nothing begins. */
 void ky_sending_begin(struct ky_sending *sending, const struct ky_run_options *options);
 /* All segments are sealed. A terminating signal that reaches us now ends the sending. Says what was
- * sent, what is left and what was lost. */
-void ky_sending_end(struct ky_sending *sending, struct ky_run_child *child);
+ * sent, what is left and what was lost. lost_count: segments that the bound on disk deleted before
+ * every destination had them. */
+void ky_sending_end(struct ky_sending *sending, struct ky_run_child *child, uint64_t lost_count);
 
 #endif

@@ -216,9 +216,12 @@ int ky_sender_pass(struct ky_sender *sender)
 		struct destination *to = &sender->destinations[i];
 		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
-		if (now_ns < to->due_ns || is_over(sender))
-			continue;
-		(void)open_destination(sender, to); /* what waits is counted all the same */
+		/* What waits is counted all the same. */
+		if (!is_over(sender)) {
+			if (now_ns < to->due_ns)
+				continue;
+			(void)open_destination(sender, to);
+		}
 		to->totals.waiting_count = to->totals.waiting_bytes = 0;
 		to->totals.refused_count = to->totals.elsewhere_count = 0;
 		to->totals.lost_count = to->totals.lost_bytes = 0;

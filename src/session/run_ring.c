@@ -498,6 +498,8 @@ void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring 
 		return;
 	out->bytes_stored += atomic_load_explicit(&ring->agent.output.bytes_stored,
 						  memory_order_relaxed);
+	out->unsent_count += atomic_load_explicit(&ring->agent.output.segments_unsent,
+						  memory_order_relaxed);
 	if (strcmp(out->trace_path, ring->agent.output.path) != 0) /* else: before an exec */
 		out->process_count++;
 	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->agent.output.path);

@@ -26,12 +26,13 @@ struct ky_run_totals {
 	uint64_t sample_lost_count; /* stacks, not records */
 	uint64_t flown_count;       /* overwritten in flight mode, between two streams */
 	uint64_t bytes_stored;
-	uint64_t age_ns;      /* flight mode: how far back the one ring reached */
-	bool is_full;         /* the single file has reached its bound */
-	int write_error;      /* of the output alone */
-	int open_error;       /* we had no descriptor left for a ring, or for their directory */
-	int error;            /* first trouble with the output or a ring; 0 when none */
-	char trace_path[512]; /* run directory of the only process, or the directory above; or the
+	uint64_t unsent_count; /* segments that were deleted before all destinations had them */
+	uint64_t age_ns;       /* flight mode: how far back the one ring reached */
+	bool is_full;          /* the single file has reached its bound */
+	int write_error;       /* of the output alone */
+	int open_error;        /* we had no descriptor left for a ring, or for their directory */
+	int error;             /* first trouble with the output or a ring; 0 when none */
+	char trace_path[512];  /* run directory of the only process, or the directory above; or the
 			       * file as it was named */
 };
 

@@ -379,6 +379,25 @@ class Records(Upload):
             never.touch()
             process.communicate(timeout=DEADLINE_S)
 
+    def test_what_the_bound_deletes_unsent_is_counted(self):
+        run = self.make_run(3, service="run_host")
+        for path in run.glob("*.trc"):
+            path.write_bytes(b"TRC\0\1" * 9000)
+        with MockS3(["500"] * 999) as server:
+            self.upload(server, "--upload-timeout", "0", code=1)
+            sealed, go = (lambda: list(self.traces.glob("run_host/2*/000000.trc.zst")),
+                          self.dir / "go")
+            with self.start(server, "--total-bytes", "100K", "--upload-timeout", "0",
+                            "--rotate-interval", "1ms", "--", HOST, "2000", f"wait={go}",
+                            "polls=2000") as process:
+                wait_until(sealed)
+                go.touch()
+                _, err = process.communicate(timeout=DEADLINE_S)
+        self.assertRegex(err, r"[12] segments? lost: --total-bytes deleted (it|them)")
+        newest = max(self.traces.glob("run_host/2*/*.trc.zst"), key=lambda path: path.name)
+        said = json.loads(self.run_kymo("info", "--json", newest).out)
+        self.assertIn("kymo.segments.unsent", json.dumps(said))
+
     def test_ctrl_c_ends_the_sending(self):
         with MockS3(["hang"] * 9) as server, self.start(server, "--", HOST, "1000") as process:
             self.assertTrue(server.hanging.wait(DEADLINE_S))
