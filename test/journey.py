@@ -37,7 +37,7 @@ LEAK = (8, 1 << 20)  # so large that each one is sampled
 COMMANDS = ["run", "attach", "detach", "info", "report", "why", "export", "events", "ps", "status",
             "set", "mark", "dump", "recover", "doctor", "symbolize", "convert", "view", "task",
             "query", "check", "diff", "html", "scrub", "open", "serve",
-            "top", "upload"]
+            "top", "upload", "agents"]
 RULES = """[[rule]]
 name = "polls are few"
 view = "polls"

@@ -35,6 +35,7 @@ complete -c kymo -n __fish_use_subcommand -a serve -d 'give traces and the viewe
 complete -c kymo -n __fish_use_subcommand -a html -d 'write a trace and its viewer as one page'
 complete -c kymo -n __fish_use_subcommand -a upload -d 'send segments on disk to a bucket or a command'
 complete -c kymo -n __fish_use_subcommand -a scrub -d 'write a trace anew without what others shall not read'
+complete -c kymo -n __fish_use_subcommand -a agents -d 'texts for an assistant: how kymo answers questions'
 complete -c kymo -n __fish_use_subcommand -a convert -d 'write a trace anew: sorted, or compressed differently'
 complete -c kymo -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand --fcs-skip=2)'
 complete -c kymo -n '__fish_seen_subcommand_from attach' -a '(__fish_complete_pids)'
@@ -62,11 +63,11 @@ complete -c kymo -n '__fish_seen_subcommand_from serve' -F
 complete -c kymo -n '__fish_seen_subcommand_from html' -F
 complete -c kymo -n '__fish_seen_subcommand_from scrub' -F
 complete -c kymo -n '__fish_seen_subcommand_from convert' -F
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub convert' -l color -x -a 'auto always never' -d 'Colour: auto is on a terminal, unless NO_COLOR is set (default auto)'
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub convert' -s q -l quiet -d 'No progress, and no line about what was done'
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub convert' -s h -l help -d 'Print this text'
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub convert' -l usage -d 'Print the options in short'
-complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub convert' -s V -l version -d 'Print the version'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub agents convert' -l color -x -a 'auto always never' -d 'Colour: auto is on a terminal, unless NO_COLOR is set (default auto)'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub agents convert' -s q -l quiet -d 'No progress, and no line about what was done'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub agents convert' -s h -l help -d 'Print this text'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub agents convert' -l usage -d 'Print the options in short'
+complete -c kymo -n '__fish_seen_subcommand_from run attach detach info report why task view query check diff export events ps status top set mark dump recover doctor symbolize open serve html upload scrub agents convert' -s V -l version -d 'Print the version'
 complete -c kymo -n '__fish_seen_subcommand_from info report why task view query check diff export events symbolize scrub convert' -l max-bytes -x -d 'Refuse a file that unpacks to more (default: no absolute limit)'
 complete -c kymo -n '__fish_seen_subcommand_from info report why task view query check diff export events symbolize scrub convert' -l max-ratio -x -d 'Refuse a file that unpacks to more than N times its size and 64M (default 1000)'
 complete -c kymo -n '__fish_seen_subcommand_from info report why task view query check diff export events symbolize scrub convert' -l max-memory -x -d 'Use at most this much memory (default 3G, for sorting events 256M)'
@@ -124,7 +125,7 @@ complete -c kymo -n '__fish_seen_subcommand_from export symbolize html scrub con
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -s o -l output -rF -d 'Write to DIR/SERVICE/RUN/ (default kymo-traces), or to one FILE without rotation: a name in .trc, .trc.zst or .trc.gz'
 complete -c kymo -n '__fish_seen_subcommand_from dump' -s o -l output -rF -d 'Write to FILE (.trc.zst, .trc.gz or .trc), or to a file in DIR (default: the current directory)'
 complete -c kymo -n '__fish_seen_subcommand_from recover' -s o -l output -x -a '(__fish_complete_directories)' -d 'Write to files in DIR (default: the current directory)'
-complete -c kymo -n '__fish_seen_subcommand_from export symbolize html scrub convert' -s f -l force -d 'Replace FILE when it exists'
+complete -c kymo -n '__fish_seen_subcommand_from export symbolize html scrub agents convert' -s f -l force -d 'Replace FILE when it exists'
 complete -c kymo -n '__fish_seen_subcommand_from run attach dump recover scrub convert' -l compress -x -a 'zstd gzip none' -d 'How to compress; LEVEL is 1 to 19 of zstd, 1 to 9 of gzip'
 complete -c kymo -n '__fish_seen_subcommand_from run attach dump' -s m -l metadata -x -d 'A pair for the trace; may be repeated'
 complete -c kymo -n '__fish_seen_subcommand_from check' -l junit -rF -d 'Write the results to FILE as JUnit XML, and replace it'

@@ -38,6 +38,7 @@ int ky_cmd_check(int argc, char **argv);
 int ky_cmd_diff(int argc, char **argv);
 int ky_cmd_export(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
+int ky_cmd_agents(int argc, char **argv);
 int ky_cmd_scrub(int argc, char **argv);
 int ky_cmd_html(int argc, char **argv);
 int ky_cmd_open(int argc, char **argv);

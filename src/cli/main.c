@@ -42,6 +42,7 @@ static const struct ky_command commands[] = {
 	{"html", "write a trace and its viewer as one page", ky_cmd_html},
 	{"upload", "send segments on disk to a bucket or a command", ky_cmd_upload},
 	{"scrub", "write a trace anew without what others shall not read", ky_cmd_scrub},
+	{"agents", "texts for an assistant: how kymo answers questions", ky_cmd_agents},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
