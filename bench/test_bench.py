@@ -13,6 +13,7 @@ import unittest.mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
+import picture  # noqa: E402
 import unittest_tap  # noqa: E402
 from measure import (cost, cost_rows, drain, dumps, echo, emit, end_to_end,  # noqa: E402
                      flight, memory, off_cpu, paired, programs, rows, sampler, watch)
@@ -567,6 +568,25 @@ class Kernel(unittest.TestCase):
             program.write_text("#!/bin/sh\necho why >&2\nexit 1\n")
             with self.assertRaisesRegex(programs.Broken, "refused: why"):
                 sampler.measure_perf(context)
+
+
+class PictureTest(unittest.TestCase):
+    def rows(self, peer):
+        return [{"area": "instructions", "name": f"a request, host: {name}", "value": value,
+                 "peer": peer} for name, value in
+                (("untouched", 4000.0), ("events alone", 1200.0), ("default", 2800.0),
+                 ("default, this build less the other", -40.0))]
+
+    def test_it_has_a_bar_a_row_and_one_of_the_peer(self):
+        drawn = picture.bars(self.rows(4400.0))
+        self.assertEqual([value for _, value, _ in drawn], [1200.0, 2800.0, 4400.0])
+        self.assertEqual([is_peer for _, _, is_peer in drawn], [False, False, True])
+        self.assertEqual(picture.svg(drawn, "a < b").count("<rect x="), 3)
+        self.assertIn("a &lt; b", picture.svg(drawn, "a < b"))
+
+    def test_without_a_peer_there_is_none(self):
+        self.assertEqual(picture.bars(self.rows(None)), [])
+        self.assertEqual(picture.bars([]), [])
 
 
 if __name__ == "__main__":
