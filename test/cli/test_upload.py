@@ -267,18 +267,32 @@ class Processes(Upload):
 
 
 class Keys(http.server.BaseHTTPRequestHandler):
-    """A container's endpoint."""
+    """A container's endpoint, and a machine's, which gives nothing without its token."""
     def log_message(self, *_):
         pass
 
-    def do_GET(self):
-        self.server.seen.append((self.path, self.headers.get("Authorization")))
-        body = json.dumps({"AccessKeyId": mock_s3.ACCESS, "SecretAccessKey": mock_s3.SECRET,
-                           "Token": mock_s3.TOKEN, "Expiration": "2099-01-01T00:00:00Z"}).encode()
-        self.send_response(200)
+    def reply(self, body, status=200):
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def do_PUT(self):
+        self.server.seen.append((self.path, self.headers.get("Authorization")))
+        self.reply(b"machine-token")
+
+    def do_GET(self):
+        self.server.seen.append((self.path, self.headers.get("Authorization")))
+        if self.path.startswith("/latest/"):
+            if self.headers.get("X-aws-ec2-metadata-token") != "machine-token":
+                self.reply(b"", 401)
+                return
+            if self.path.endswith("/"):
+                self.reply(b"role-1\n")
+                return
+        body = json.dumps({"AccessKeyId": mock_s3.ACCESS, "SecretAccessKey": mock_s3.SECRET,
+                           "Token": mock_s3.TOKEN, "Expiration": "2099-01-01T00:00:00Z"}).encode()
+        self.reply(body)
 
 
 @contextlib.contextmanager
@@ -302,6 +316,18 @@ class Credentials(Upload):
                                      "AWS_CONTAINER_CREDENTIALS_FULL_URI": url,
                                      "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(token)})
             self.assertEqual(keys.seen, [("/creds", "file-token")])
+            self.assertEqual(server.requests[0][2]["x-amz-security-token"], mock_s3.TOKEN)
+
+    def test_a_machines_role_gives_them(self):
+        self.make_run(1)
+        with MockS3() as server, keys_server() as keys:
+            self.upload(server, env={"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None,
+                                     "AWS_EC2_METADATA_DISABLED": None,
+                                     "AWS_EC2_METADATA_SERVICE_ENDPOINT":
+                                         f"http://127.0.0.1:{keys.server_address[1]}"})
+            place = "/latest/meta-data/iam/security-credentials/"
+            self.assertEqual([path for path, _ in keys.seen],
+                             ["/latest/api/token", place, place + "role-1"])
             self.assertEqual(server.requests[0][2]["x-amz-security-token"], mock_s3.TOKEN)
 
     def test_without_any_a_sentence_says_where_they_could_be(self):
