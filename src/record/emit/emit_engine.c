@@ -5,8 +5,10 @@
 
 #include <base/file_name.h>
 #include <base/first_line.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <record/emit/bell.h>
 #include <record/emit/counter_table.h>
 #include <record/emit/span_table.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -513,13 +516,42 @@ static int copy_options(const struct kymo_recorder_options *options)
 	return 0;
 }
 
+/* Of the loader; absent where the program is linked statically. */
+#pragma weak dladdr
+#pragma weak dlopen
+
+static bool is_of_program(const void *base)
+{
+	const ElfW(Ehdr) *header = base;
+
+	return (uintptr_t)base + header->e_phoff == getauxval(AT_PHDR);
+}
+
+/* Threads call us when they end, a fork does, and ticks that are on their way: a library that we
+ * are part of must not be unloaded any more. Without the engine's lock: who has the loader's may be
+ * about to record for the first time. */
+static void stay_loaded(void)
+{
+	static uint32_t is_done; /* atomic */
+	int err = errno;
+	Dl_info info;
+
+	if (!dladdr || !dlopen || __atomic_exchange_n(&is_done, 1, __ATOMIC_RELAXED))
+		return;
+	if (dladdr(&ky_engine, &info) && info.dli_fname && !is_of_program(info.dli_fbase))
+		(void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	errno = err;
+}
+
 int ky_engine_open(const struct kymo_recorder_options *options,
 		   const struct ky_sampler_hooks *sampler)
 {
 	struct ky_engine *engine = &ky_engine;
-	struct ky_lock_mark mark = ky_engine_lock();
+	struct ky_lock_mark mark;
 	int err = 0;
 
+	stay_loaded();
+	mark = ky_engine_lock();
 	if (engine->phase == KY_LIVE && ky_engine_is_orphan())
 		ky_engine_disarm_child();
 	if (engine->phase != KY_CLOSED && engine->phase != KY_DISARMED)

@@ -5,6 +5,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/temp_tree.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -226,6 +227,35 @@ static int note_active(const char *path, const struct stat *st, int type, struct
 	return strstr(path, ".active") != NULL;
 }
 
+static bool is_asleep(const char *task)
+{
+	char path[300], text[512] = "", *end;
+	ssize_t count;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task);
+	fd = open(path, O_RDONLY);
+	count = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	close(fd);
+	end = strrchr(text, ')');
+	return count > 0 && strstr(text, "(kymo-drain)") && end && end[1] && end[2] == 'S';
+}
+
+/* What it has open for a moment is its own to close: the test is about what it keeps. */
+static void wait_until_the_drain_sleeps(void)
+{
+	for (uint32_t in_a_row = 0; in_a_row < 10; usleep(2000)) {
+		DIR *tasks = opendir("/proc/self/task");
+		struct dirent *task;
+		bool is_one = false;
+
+		while (tasks && (task = readdir(tasks)))
+			is_one |= is_asleep(task->d_name);
+		closedir(tasks);
+		in_a_row = is_one ? in_a_row + 1 : 0;
+	}
+}
+
 /* The descriptors that the recorder keeps are closed, and 40 files opened by their numbers.
  * Returns what went wrong. */
 static int become_daemon(void)
@@ -244,6 +274,7 @@ static int become_daemon(void)
 		emit_polls(5, 0, 1000);
 		usleep(10000);
 	}
+	wait_until_the_drain_sleeps();
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);
 	for (int i = 0; i < FILES; i++) {
