@@ -106,9 +106,14 @@ void ky_tokio_late_watch(const struct dl_phdr_info *info)
 	struct ky_tokio_elf elf = {
 		.bias = info->dlpi_addr, .phdr = info->dlpi_phdr, .phdr_count = info->dlpi_phnum};
 	uintptr_t *slots[4];
-	uint32_t count = ky_tokio_got_dlsym(&elf, slots, 4);
-	int fd = count ? open_memory() : -1;
+	uint32_t count;
+	int fd;
 
+	/* Our own calls go on through that slot, which must not lead back to us. */
+	if (ky_tokio_elf_is_in(&elf, (uintptr_t)ky_tokio_dlsym, 1, PF_X, 0))
+		return;
+	count = ky_tokio_got_dlsym(&elf, slots, 4);
+	fd = count ? open_memory() : -1;
 	for (uint32_t i = 0; fd >= 0 && i < count; i++)
 		(void)store(fd, slots[i], (uintptr_t)ky_tokio_dlsym);
 	if (fd >= 0)
