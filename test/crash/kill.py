@@ -222,8 +222,8 @@ def and_while_a_thread_stands_still_at_a_named_point(setting):
     return f"{kills} kills at {len(test_points())} points, {total} events recovered"
 
 
-# Points that only a full ring or a signal handler of the host leads to.
-RARE = ("slow.inside",)
+# Points that only a full ring, a signal handler of the host or a second recording leads to.
+RARE = ("slow.inside", "thread.reattaching")
 
 
 def dead_ring(scene):
