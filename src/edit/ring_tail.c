@@ -96,6 +96,19 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 	}
 }
 
+/* A segment that was begun when its writer was killed, of which nothing can be read: the ring has
+ * all of it. */
+static void find_begun(struct ky_ring_tail *tail)
+{
+	uint64_t whole_bytes;
+	bool is_chunk;
+
+	ky_trace_newest(tail->path, tail->begun_path, sizeof(tail->begun_path));
+	if (strcmp(tail->begun_path, tail->torn_path) == 0 ||
+	    !ky_trace_is_torn(tail->begun_path, &whole_bytes, &is_chunk) || whole_bytes != 0)
+		tail->begun_path[0] = '\0';
+}
+
 void ky_ring_tail_settle(struct ky_ring_tail *tail)
 {
 	bool is_torn, is_chunk;
@@ -109,6 +122,7 @@ void ky_ring_tail_settle(struct ky_ring_tail *tail)
 		return;
 	}
 	tail->from_ns = last_ns + 1;
+	find_begun(tail);
 	is_torn = ky_trace_is_torn(tail->torn_path, &tail->torn_from_bytes, &is_chunk);
 	if (is_torn && is_chunk && leave_out_torn(tail))
 		return;
@@ -120,6 +134,8 @@ int ky_ring_tail_trim(const struct ky_ring_tail *tail)
 {
 	int err = 0, fd;
 
+	if (tail->begun_path[0] != '\0' && unlink(tail->begun_path) != 0 && errno != ENOENT)
+		return -errno;
 	if (tail->torn_path[0] == '\0')
 		return 0;
 	if (tail->torn_from_bytes == 0) /* an empty file would be no trace */

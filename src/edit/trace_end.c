@@ -87,6 +87,18 @@ uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes)
 	return last_ns;
 }
 
+void ky_trace_newest(const char *path, char *file, size_t file_bytes)
+{
+	const struct ky_inflate_options inflate = {.ratio_max = 0};
+	struct ky_trace_paths paths;
+
+	memset(&paths, 0, sizeof(paths));
+	file[0] = '\0';
+	if (ky_trace_paths_add(&paths, path, &inflate, NULL, 0) == 0 && paths.count)
+		(void)snprintf(file, file_bytes, "%s", paths.paths[paths.count - 1]);
+	ky_trace_paths_release(&paths);
+}
+
 uint64_t ky_trace_whole_ns(const char *path, const char *file, uint64_t whole_bytes)
 {
 	const struct ky_inflate_options inflate = {.ratio_max = 0};

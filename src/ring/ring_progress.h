@@ -23,6 +23,8 @@ struct ky_ring_tail {
 	uint32_t from_ties;
 	/* A chunk that its writer was killed in; what the ring gives holds all of it. "": none. */
 	char torn_path[KY_DRAINED_PATH_BYTES + 64];
+	char begun_path[KY_DRAINED_PATH_BYTES +
+			64]; /* a later segment with nothing but a part of a chunk; "": none */
 	uint64_t torn_from_bytes;
 	uint64_t chunk_count;   /* that were noted */
 	uint64_t horizon_ticks; /* before, the ring has overwritten something; 0: nothing */

@@ -225,6 +225,38 @@ static void of_chunks_of_one_moment_those_on_disk_count(void **state)
 	}
 }
 
+/* The writer was killed in the first chunk of a new segment, before a block of it was whole. */
+static void a_segment_that_was_only_begun_goes(void **state)
+{
+	char folder[] = "/tmp/kymo-tail-XXXXXX", whole[64], begun[64];
+	static struct ky_ring_tail tail;
+	static uint8_t bytes[8192];
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(whole, sizeof(whole), "%s/000000.trc.zst", folder);
+	snprintf(begun, sizeof(begun), "%s/000001.trc.zst.active", folder);
+	fd = open(c.path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(pread(fd, bytes, sizeof(bytes), (off_t)c.first_bytes), sizeof(bytes));
+	close(fd);
+	assert_int_equal(truncate(c.path, (off_t)c.first_bytes), 0);
+	assert_int_equal(rename(c.path, whole), 0);
+	fd = open(begun, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+	close(fd);
+	tail = c.tail;
+	snprintf(tail.path, sizeof(tail.path), "%s", folder);
+	ky_ring_tail_settle(&tail);
+	assert_int_equal(tail.from_ticks, FIRST_TICKS);
+	assert_string_equal(tail.begun_path, begun);
+	assert_int_equal(access(begun, F_OK), 0); /* until the ring's part is on disk */
+	assert_int_equal(ky_ring_tail_trim(&tail), 0);
+	assert_int_equal(access(begun, F_OK), -1);
+	assert_int_equal(unlink(whole), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 static void every_cut_is_seen_as_one(void **state)
 {
 	uint64_t bytes, whole;
@@ -254,6 +286,8 @@ int main(void)
 						make_trace, remove_trace),
 		cmocka_unit_test_setup_teardown(after_a_torn_first_chunk_nothing_is_on_disk,
 						make_trace, remove_trace),
+		cmocka_unit_test_setup_teardown(a_segment_that_was_only_begun_goes, make_trace,
+						remove_trace),
 		cmocka_unit_test_setup_teardown(a_torn_table_leaves_all_chunks, make_trace,
 						remove_trace),
 		cmocka_unit_test_setup_teardown(of_chunks_of_one_moment_those_on_disk_count,
