@@ -99,12 +99,9 @@ int ky_cmd_convert(int argc, char **argv)
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (code)
 		return code;
-	if (strcmp(arguments.output.path, "-") == 0 &&
-	    (arguments.is_json || isatty(STDOUT_FILENO))) {
-		ky_cli_error(
-			"a trace does not go to a terminal or together with --json; give -o FILE");
-		return KY_EXIT_USAGE;
-	}
+	code = ky_output_check(&arguments.output, arguments.is_json);
+	if (code)
+		return code;
 	rewrite.output = arguments.output.path;
 	rewrite.level = arguments.compression.level;
 	rewrite.compression = arguments.compression.kind;

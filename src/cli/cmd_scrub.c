@@ -119,12 +119,9 @@ int ky_cmd_scrub(int argc, char **argv)
 
 	if (code)
 		return code;
-	if (strcmp(arguments.output.path, "-") == 0 &&
-	    (arguments.is_json || isatty(STDOUT_FILENO))) {
-		ky_cli_error(
-			"a trace does not go to a terminal or together with --json; give -o FILE");
-		return KY_EXIT_USAGE;
-	}
+	code = ky_output_check(&arguments.output, arguments.is_json);
+	if (code)
+		return code;
 	code = ky_redact_init(&redact, ky_redact_chosen(&arguments.redact));
 	if (code) {
 		ky_cli_error("the system gives no random numbers: %s", kymo_error_text(code));

@@ -20,7 +20,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <wire/trc_enc.h>
 
 #define UNNAMED_ROWS_MAX 20u
@@ -525,12 +524,9 @@ int ky_cmd_symbolize(int argc, char **argv)
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (code)
 		return code;
-	if (arguments.output.path && strcmp(arguments.output.path, "-") == 0 &&
-	    (arguments.is_json || isatty(STDOUT_FILENO))) {
-		ky_cli_error("a trace does not go to a terminal or together with --json; give -o "
-			     "FILE");
-		return KY_EXIT_USAGE;
-	}
+	code = ky_output_check(&arguments.output, arguments.is_json);
+	if (code)
+		return code;
 	/* Others on this machine come first: what was recorded may still run here. */
 	(void)setpriority(PRIO_PROCESS, 0, 10);
 	code = arguments.output.path ? ky_traces_open_one(&arguments.input, "") :

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NAMES_MAX 64u /* of one command */
 
@@ -467,6 +468,14 @@ static error_t parse_output(int key, char *text, struct argp_state *state)
 }
 
 const struct argp ky_output_argp = {output_options, parse_output, 0, 0, 0, 0, 0};
+
+int ky_output_check(const struct ky_output *output, bool is_json)
+{
+	if (!output->path || strcmp(output->path, "-") != 0 || (!is_json && !isatty(STDOUT_FILENO)))
+		return KY_EXIT_OK;
+	ky_cli_error("a trace does not go to a terminal or together with --json; give -o FILE");
+	return KY_EXIT_USAGE;
+}
 
 static const struct argp_option compression_options[] = {
 	{"compress", KEY_COMPRESS, "zstd[:LEVEL]|gzip[:LEVEL]|none", 0,

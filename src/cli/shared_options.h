@@ -79,6 +79,9 @@ struct ky_output {
 	bool may_replace;
 };
 extern const struct argp ky_output_argp;
+/* A trace goes to no terminal, and does not mix with JSON. Returns KY_EXIT_OK; KY_EXIT_USAGE after
+ * a sentence. */
+int ky_output_check(const struct ky_output *output, bool is_json);
 
 /* --debug-dir: a struct ky_trace_symbols_options. */
 extern const struct argp ky_debug_dir_argp;
