@@ -9,6 +9,18 @@
 #ifndef KY_BASE_KEPT_FD_H
 #define KY_BASE_KEPT_FD_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Which file a descriptor leads to. */
+struct ky_fd_identity {
+	uint64_t device, inode; /* zeros: not known */
+};
+void ky_fd_identify(int fd, struct ky_fd_identity *out);
+bool ky_fd_is(int fd, const struct ky_fd_identity *identity); /* not known: false */
+
+/* For who has no place to keep the identity. */
+
 /* It was just opened; -1: it was not. Returns it. */
 int ky_kept_fd_note(int fd);
 /* Where it is still the file that was noted. */

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ship/disk.h>
 #include <ship/retention.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,16 +45,6 @@ static int by_number(const void *a, const void *b)
 	if (left->number != right->number)
 		return left->number < right->number ? -1 : 1;
 	return strcmp(left->name, right->name);
-}
-
-static DIR *open_directory(int parent_fd, const char *name)
-{
-	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!list && fd >= 0)
-		close(fd);
-	return list;
 }
 
 static bool has_marker(int run_fd)
@@ -121,7 +112,7 @@ static int walk_run(struct directory_walk *walk, int parent_fd, const char *path
 		    const char *service, const char *run)
 {
 	struct ky_walk_run found = {.path = path, .service = service, .run = run};
-	DIR *list = open_directory(parent_fd, parent_fd == AT_FDCWD ? path : run);
+	DIR *list = ky_disk_list(parent_fd, parent_fd == AT_FDCWD ? path : run);
 	struct dirent *entry;
 	int lock_fd, err = 0;
 
@@ -173,7 +164,7 @@ static int read_names(struct names *names, DIR *list, bool are_runs)
 static int walk_service(struct directory_walk *walk, const char *path, const char *service)
 {
 	struct names names = {.count = 0};
-	DIR *list = open_directory(AT_FDCWD, path);
+	DIR *list = ky_disk_list(AT_FDCWD, path);
 	char below[PATH_BYTES];
 	int err;
 
@@ -192,7 +183,7 @@ static int walk_service(struct directory_walk *walk, const char *path, const cha
 static int walk_services(struct directory_walk *walk, const char *path)
 {
 	struct names names = {.count = 0};
-	DIR *list = open_directory(AT_FDCWD, path);
+	DIR *list = ky_disk_list(AT_FDCWD, path);
 	char below[PATH_BYTES];
 	int err;
 
@@ -263,7 +254,7 @@ static uint64_t stamp_of(uint64_t hash, int parent_fd, const char *name)
 
 static uint64_t stamp_below(uint64_t sum, int parent_fd, const char *name, uint32_t depth)
 {
-	DIR *list = open_directory(parent_fd, name);
+	DIR *list = ky_disk_list(parent_fd, name);
 	struct dirent *entry;
 
 	while (list && (entry = readdir(list))) {

@@ -85,27 +85,19 @@ void ky_disk_close(int *fd)
 	*fd = -1;
 }
 
-void ky_disk_identify(int fd, struct ky_disk_identity *out)
+void ky_disk_close_own(int *fd, const struct ky_fd_identity *identity)
 {
-	struct stat about;
-
-	*out = (struct ky_disk_identity){0, 0};
-	if (fd >= 0 && fstat(fd, &about) == 0)
-		*out = (struct ky_disk_identity){(uint64_t)about.st_dev, (uint64_t)about.st_ino};
-}
-
-bool ky_disk_is(int fd, const struct ky_disk_identity *identity)
-{
-	struct ky_disk_identity now;
-
-	ky_disk_identify(fd, &now);
-	return fd >= 0 && (now.device || now.inode) && now.device == identity->device &&
-	       now.inode == identity->inode;
-}
-
-void ky_disk_close_own(int *fd, const struct ky_disk_identity *identity)
-{
-	if (!ky_disk_is(*fd, identity))
+	if (!ky_fd_is(*fd, identity))
 		*fd = -1;
 	ky_disk_close(fd);
+}
+
+DIR *ky_disk_list(int parent_fd, const char *name)
+{
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!list)
+		ky_disk_close(&fd);
+	return list;
 }

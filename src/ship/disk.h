@@ -5,7 +5,8 @@
 #ifndef KY_SHIP_DISK_H
 #define KY_SHIP_DISK_H
 
-#include <stdbool.h>
+#include <base/kept_fd.h>
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,15 +26,13 @@ int ky_disk_sync_parent(const char *path);
 int ky_disk_write_all(int fd, const uint8_t *bytes, size_t count);
 void ky_disk_close(int *fd); /* *fd is -1 then, and may be before */
 
-/* Which file a descriptor leads to that is kept open for long. The program that we are part of may
- * close all descriptors, as one that becomes a daemon does, and the number be its own file's then:
- * that one must not be written to, cut, or closed. */
-struct ky_disk_identity {
-	uint64_t device, inode;
-};
-void ky_disk_identify(int fd, struct ky_disk_identity *out);
-bool ky_disk_is(int fd, const struct ky_disk_identity *identity); /* fd -1: false */
-/* The same as ky_disk_close() where it is ours still. */
-void ky_disk_close_own(int *fd, const struct ky_disk_identity *identity);
+/* The same as ky_disk_close() where it is this file still: the program that we are part of may
+ * close all descriptors, as one that becomes a daemon does, and the number be its own file's then.
+ * That one must not be written to, cut, or closed. */
+void ky_disk_close_own(int *fd, const struct ky_fd_identity *identity);
+
+/* What is in a directory of that one, "." itself; closedir() ends it. NULL: it is none, or cannot
+ * be read. */
+DIR *ky_disk_list(int parent_fd, const char *name);
 
 #endif

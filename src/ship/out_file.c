@@ -37,7 +37,7 @@ static int create(struct ky_out_file *file)
 			KY_DISK_FILE_MODE);
 	if (file->fd < 0)
 		return -errno;
-	ky_disk_identify(file->fd, &file->is);
+	ky_fd_identify(file->fd, &file->is);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ int ky_out_file_open_trace(struct ky_out_file *file, const char *path, bool sets
 /* Of one that was made: the program that we are part of may have closed it. */
 static bool is_ours(const struct ky_out_file *file)
 {
-	return ky_disk_is(file->fd, &file->is);
+	return ky_fd_is(file->fd, &file->is);
 }
 
 int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count)

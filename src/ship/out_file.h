@@ -19,7 +19,7 @@
 
 struct ky_out_file {
 	int fd;
-	struct ky_disk_identity is;
+	struct ky_fd_identity is;
 	char *path, *temporary; /* NULL: standard output, a device, a FIFO */
 	bool may_replace;
 	bool is_trace, sets_aside; /* of ky_out_file_open_trace() */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ship/disk.h>
 #include <ship/latest.h>
 #include <ship/sent_list.h>
 #include <stdlib.h>
@@ -118,16 +119,6 @@ static int add_segment(struct found_segment *found, const char *run, const char 
 	return 0;
 }
 
-static DIR *open_list(int parent_fd, const char *name)
-{
-	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!list && fd >= 0)
-		close(fd);
-	return list;
-}
-
 /* A recorder holds the lock of its run as long as it lives: without one, what is still called
  * active is what a killed recorder left. */
 static bool is_run_abandoned(int run_fd)
@@ -145,7 +136,7 @@ static void scan_run(struct found_segment *found, int service_fd, const char *ru
 	size_t newest = SIZE_MAX;
 	bool is_abandoned = false, has_asked = false;
 	struct dirent *entry;
-	DIR *list = open_list(service_fd, run);
+	DIR *list = ky_disk_list(service_fd, run);
 
 	if (!list)
 		return;
@@ -261,7 +252,7 @@ static bool delete_segment(int service_fd, const struct segment *segment, uint32
  * it then leads to keep_run. */
 static void remove_empty_run(int service_fd, const char *run, const char *keep_run)
 {
-	DIR *list = open_list(service_fd, run);
+	DIR *list = ky_disk_list(service_fd, run);
 	bool is_empty = true;
 	struct dirent *entry;
 	int lock;
@@ -294,7 +285,7 @@ int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
 {
 	struct found_segment found = {.keep_run = keep_run};
 	struct dirent *entry;
-	DIR *list = open_list(service_fd, ".");
+	DIR *list = ky_disk_list(service_fd, ".");
 
 	memset(out, 0, sizeof(*out));
 	if (!list)

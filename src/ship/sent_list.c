@@ -229,16 +229,6 @@ int ky_sent_list_add(struct ky_sent_list *list, const char *segment)
 
 /* ---- the lists of a directory ---- */
 
-static DIR *open_lists(int run_fd)
-{
-	int fd = openat(run_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!list && fd >= 0)
-		close(fd);
-	return list;
-}
-
 static int next_list(DIR *lists, int flags, char name[KY_SENT_LIST_NAME_BYTES])
 {
 	struct dirent *entry;
@@ -256,7 +246,7 @@ static int next_list(DIR *lists, int flags, char name[KY_SENT_LIST_NAME_BYTES])
 static void count_waiting(struct ky_sent_counts *counts, const struct ky_sent_list *list,
 			  int run_fd)
 {
-	DIR *segments = open_lists(run_fd);
+	DIR *segments = ky_disk_list(run_fd, ".");
 	struct dirent *entry;
 	uint64_t number;
 	bool is_active;
@@ -290,7 +280,7 @@ static void count_list(struct ky_sent_counts *counts, int run_fd, int fd)
 void ky_sent_counts_add(struct ky_sent_counts *counts, int run_fd)
 {
 	char name[KY_SENT_LIST_NAME_BYTES];
-	DIR *lists = open_lists(run_fd);
+	DIR *lists = ky_disk_list(run_fd, ".");
 
 	while (lists) {
 		int fd = next_list(lists, O_RDONLY, name);
@@ -325,7 +315,7 @@ static bool has_line(int fd, const char *segment)
 uint32_t ky_sent_lists_note_deleted(int run_fd, const char *segment, uint64_t bytes)
 {
 	char name[KY_SENT_LIST_NAME_BYTES], line[LINE_BYTES];
-	DIR *lists = open_lists(run_fd);
+	DIR *lists = ky_disk_list(run_fd, ".");
 	uint32_t missing = 0;
 
 	snprintf(line, sizeof(line), "lost %.280s %llu\n", segment, (unsigned long long)bytes);
@@ -349,7 +339,7 @@ uint32_t ky_sent_lists_note_deleted(int run_fd, const char *segment, uint64_t by
 
 void ky_sent_lists_remove(int run_fd)
 {
-	DIR *lists = open_lists(run_fd);
+	DIR *lists = ky_disk_list(run_fd, ".");
 	struct dirent *entry;
 
 	while (lists && (entry = readdir(lists)))

@@ -31,10 +31,10 @@ struct ky_store {
 	struct ky_compressor_factory factory;
 	uint64_t segment_bytes_max, rotate_interval_ns, total_bytes_max;
 	int service_fd, run_fd, lock_fd;
-	struct ky_disk_identity service_is, run_is, lock_is;
+	struct ky_fd_identity service_is, run_is, lock_is;
 	/* the open segment */
 	int fd;
-	struct ky_disk_identity segment_is;
+	struct ky_fd_identity segment_is;
 	struct ky_compressor compressor;
 	char name[NAME_BYTES]; /* without .active */
 	uint64_t raw_bytes;
@@ -138,7 +138,7 @@ static int lock_run(struct ky_store *store)
 				O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, KY_DISK_FILE_MODE);
 	if (store->lock_fd < 0)
 		return -errno;
-	ky_disk_identify(store->lock_fd, &store->lock_is);
+	ky_fd_identify(store->lock_fd, &store->lock_is);
 	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	write_owner(store->lock_fd);
@@ -155,15 +155,12 @@ static void close_directories(struct ky_store *store)
 /* The directory that an earlier recorder of this process made, whatever its date. */
 static void find_run(struct ky_store *store)
 {
-	int fd = openat(store->service_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	DIR *list = ky_disk_list(store->service_fd, ".");
 	const char *process = ky_retention_run_process(store->run);
 	struct dirent *entry;
 
-	if (!list) {
-		ky_disk_close(&fd);
+	if (!list)
 		return;
-	}
 	while ((entry = readdir(list))) {
 		if (!ky_retention_is_run_name(entry->d_name) ||
 		    strcmp(ky_retention_run_process(entry->d_name), process) != 0)
@@ -182,12 +179,12 @@ static int open_directories(struct ky_store *store)
 		top = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		err = top < 0 ? -errno : open_below(top, store->service, &store->service_fd);
 	}
-	ky_disk_identify(store->service_fd, &store->service_is);
+	ky_fd_identify(store->service_fd, &store->service_is);
 	if (!err)
 		find_run(store);
 	if (!err)
 		err = open_below(store->service_fd, store->run, &store->run_fd);
-	ky_disk_identify(store->run_fd, &store->run_is);
+	ky_fd_identify(store->run_fd, &store->run_is);
 	if (!err)
 		err = lock_run(store);
 	if (!err)
@@ -220,7 +217,7 @@ static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 	struct ky_store *store = ctx;
 	int err;
 
-	if (!ky_disk_is(store->fd, &store->segment_is))
+	if (!ky_fd_is(store->fd, &store->segment_is))
 		return -EBADF;
 	err = ky_disk_write_all(store->fd, bytes, count);
 	if (!err)
@@ -257,7 +254,7 @@ static int open_segment(struct ky_store *store)
 	}
 	if (err)
 		return err;
-	ky_disk_identify(store->fd, &store->segment_is);
+	ky_fd_identify(store->fd, &store->segment_is);
 	err = store->factory.open(&store->factory, &store->compressor);
 	if (err) {
 		ky_disk_close(&store->fd);
@@ -281,7 +278,7 @@ static void apply_bound(struct ky_store *store)
 	uint64_t active = store->fd >= 0 ? store->stored_bytes : 0;
 	int err;
 
-	if (!ky_disk_is(store->service_fd, &store->service_is))
+	if (!ky_fd_is(store->service_fd, &store->service_is))
 		return;
 	err = ky_retention_apply(store->service_fd, store->run, store->total_bytes_max, &done);
 	keep_error(store, err);
@@ -298,7 +295,7 @@ static void apply_bound(struct ky_store *store)
 
 static void drop_tail(struct ky_store *store)
 {
-	if (!ky_disk_is(store->fd, &store->segment_is))
+	if (!ky_fd_is(store->fd, &store->segment_is))
 		keep_error(store, -EBADF);
 	else if (ftruncate(store->fd, (off_t)store->whole_bytes) != 0)
 		keep_error(store, -errno);
@@ -318,8 +315,7 @@ static void seal(struct ky_store *store, bool is_broken)
 		drop_tail(store); /* a tail is worth less than a clean end */
 	store->compressor.close(store->compressor.self);
 	/* The program has closed them: the segment stays as an active one, which is recovered. */
-	if (!ky_disk_is(store->fd, &store->segment_is) ||
-	    !ky_disk_is(store->run_fd, &store->run_is)) {
+	if (!ky_fd_is(store->fd, &store->segment_is) || !ky_fd_is(store->run_fd, &store->run_is)) {
 		keep_error(store, -EBADF);
 		ky_disk_close_own(&store->fd, &store->segment_is);
 		return;
@@ -348,7 +344,7 @@ static bool is_deleted(const struct ky_store *store)
 {
 	struct stat about;
 
-	return !ky_disk_is(store->fd, &store->segment_is) || fstat(store->fd, &about) != 0 ||
+	return !ky_fd_is(store->fd, &store->segment_is) || fstat(store->fd, &about) != 0 ||
 	       about.st_nlink == 0;
 }
 

@@ -27,7 +27,7 @@ struct ky_trace_file {
 	struct ky_compressor compressor;
 	bool has_coder, is_full;
 	int fd;
-	struct ky_disk_identity is;
+	struct ky_fd_identity is;
 	uint64_t raw_bytes;
 	uint64_t stored_bytes; /* written so far */
 	uint64_t whole_bytes;  /* ... up to the end of the last whole chunk */
@@ -247,7 +247,7 @@ static int begin(struct ky_trace_file *file)
 		ky_disk_close(&file->fd);
 		return err;
 	}
-	ky_disk_identify(file->fd, &file->is);
+	ky_fd_identify(file->fd, &file->is);
 	file->has_coder = true;
 	file->raw_bytes = file->stored_bytes = file->whole_bytes = file->chunk_count = 0;
 	return 0;
@@ -259,7 +259,7 @@ static void end(struct ky_trace_file *file)
 		file->compressor.close(file->compressor.self);
 	file->has_coder = false;
 	/* A child that was forked from us has this descriptor, too. */
-	if (ky_disk_is(file->fd, &file->is))
+	if (ky_fd_is(file->fd, &file->is))
 		(void)flock(file->fd, LOCK_UN);
 	ky_disk_close_own(&file->fd, &file->is);
 }
@@ -298,7 +298,7 @@ static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 
 	if (file->room_end && file->stored_bytes + count > file->room_end)
 		return KYMO_E_LIMIT;
-	if (!ky_disk_is(file->fd, &file->is))
+	if (!ky_fd_is(file->fd, &file->is))
 		return -EBADF;
 	err = ky_disk_write_all(file->fd, bytes, count);
 	if (!err)
@@ -310,7 +310,7 @@ static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 static int drop_tail(struct ky_trace_file *file)
 {
 	file->stored_bytes = file->whole_bytes;
-	if (!ky_disk_is(file->fd, &file->is))
+	if (!ky_fd_is(file->fd, &file->is))
 		return -EBADF;
 	return ftruncate(file->fd, (off_t)file->whole_bytes) == 0 ? 0 : -errno;
 }
@@ -329,7 +329,7 @@ static bool is_deleted(const struct ky_trace_file *file)
 {
 	struct stat about;
 
-	return !ky_disk_is(file->fd, &file->is) || fstat(file->fd, &about) != 0 ||
+	return !ky_fd_is(file->fd, &file->is) || fstat(file->fd, &about) != 0 ||
 	       about.st_nlink == 0;
 }
 
@@ -378,7 +378,7 @@ int ky_trace_file_close(struct ky_trace_file *file)
 		err = file->compressor.finish(file->compressor.self, put_bytes, file);
 		if (err)
 			(void)drop_tail(file); /* a tail is worth less than a clean end */
-		if (ky_disk_is(file->fd, &file->is) && fsync(file->fd) != 0 && !err &&
+		if (ky_fd_is(file->fd, &file->is) && fsync(file->fd) != 0 && !err &&
 		    errno != EINVAL && errno != EROFS)
 			err = -errno;
 	}
