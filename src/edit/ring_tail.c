@@ -96,17 +96,14 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 	}
 }
 
-/* A segment that was begun when its writer was killed, of which nothing can be read: the ring has
- * all of it. */
-static void find_begun(struct ky_ring_tail *tail)
+/* Was it begun when its writer was killed, so that nothing of it can be read? The ring has all. */
+static bool is_only_begun(const struct ky_ring_tail *tail)
 {
 	uint64_t whole_bytes;
 	bool is_chunk;
 
-	ky_trace_newest(tail->path, tail->begun_path, sizeof(tail->begun_path));
-	if (strcmp(tail->begun_path, tail->torn_path) == 0 ||
-	    !ky_trace_is_torn(tail->begun_path, &whole_bytes, &is_chunk) || whole_bytes != 0)
-		tail->begun_path[0] = '\0';
+	return strcmp(tail->begun_path, tail->torn_path) != 0 &&
+	       ky_trace_is_torn(tail->begun_path, &whole_bytes, &is_chunk) && whole_bytes == 0;
 }
 
 void ky_ring_tail_settle(struct ky_ring_tail *tail)
@@ -116,13 +113,15 @@ void ky_ring_tail_settle(struct ky_ring_tail *tail)
 
 	if (tail->path[0] == '\0')
 		return;
-	last_ns = ky_trace_end_ns(tail->path, tail->torn_path, sizeof(tail->torn_path));
+	last_ns = ky_trace_end_ns(tail->path, tail->torn_path, tail->begun_path,
+				  sizeof(tail->torn_path));
 	if (last_ns == 0) {
-		tail->path[0] = '\0'; /* whatever was written is gone */
+		tail->path[0] = tail->begun_path[0] = '\0'; /* whatever was written is gone */
 		return;
 	}
 	tail->from_ns = last_ns + 1;
-	find_begun(tail);
+	if (!is_only_begun(tail))
+		tail->begun_path[0] = '\0';
 	is_torn = ky_trace_is_torn(tail->torn_path, &tail->torn_from_bytes, &is_chunk);
 	if (is_torn && is_chunk && leave_out_torn(tail))
 		return;

@@ -68,7 +68,7 @@ static uint64_t end_of_beginning(const char *path, uint64_t bytes)
 	return last_ns;
 }
 
-uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes)
+uint64_t ky_trace_end_ns(const char *path, char *file, char *newest, size_t file_bytes)
 {
 	const struct ky_inflate_options inflate = {.ratio_max = 0};
 	struct ky_trace_paths paths;
@@ -76,27 +76,17 @@ uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes)
 	size_t at;
 
 	memset(&paths, 0, sizeof(paths));
-	file[0] = '\0';
+	file[0] = newest[0] = '\0';
 	/* The newest segment may have been begun and hold nothing yet. */
 	if (ky_trace_paths_add(&paths, path, &inflate, NULL, 0) == 0)
 		for (at = paths.count; at > 0 && last_ns == 0; at--) {
 			last_ns = end_of_file(paths.paths[at - 1]);
 			(void)snprintf(file, file_bytes, "%s", paths.paths[at - 1]);
+			if (at == paths.count)
+				(void)snprintf(newest, file_bytes, "%s", paths.paths[at - 1]);
 		}
 	ky_trace_paths_release(&paths);
 	return last_ns;
-}
-
-void ky_trace_newest(const char *path, char *file, size_t file_bytes)
-{
-	const struct ky_inflate_options inflate = {.ratio_max = 0};
-	struct ky_trace_paths paths;
-
-	memset(&paths, 0, sizeof(paths));
-	file[0] = '\0';
-	if (ky_trace_paths_add(&paths, path, &inflate, NULL, 0) == 0 && paths.count)
-		(void)snprintf(file, file_bytes, "%s", paths.paths[paths.count - 1]);
-	ky_trace_paths_release(&paths);
 }
 
 uint64_t ky_trace_whole_ns(const char *path, const char *file, uint64_t whole_bytes)

@@ -10,13 +10,11 @@
 #include <stdint.h>
 
 /* Time of the last whole event below `path` (a file, or a run directory, whose newest segment
- * counts), and in which file it is. 0: there is none. */
-uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes);
+ * counts), and in which file it is, and which is the newest, of file_bytes each. 0: there is no
+ * event. */
+uint64_t ky_trace_end_ns(const char *path, char *file, char *newest, size_t file_bytes);
 
-/* The newest segment below `path`; "": there is none. */
-void ky_trace_newest(const char *path, char *file, size_t file_bytes);
-
-/* Time of the last whole event, as if `file`, one of those below `path`, ended at whole_bytes. */
+/* The same, as if `file`, one of those below `path`, ended at whole_bytes. */
 uint64_t ky_trace_whole_ns(const char *path, const char *file, uint64_t whole_bytes);
 
 /* Whether the file is a sequence of zstd frames, a chunk each, whose last one is not all there;
