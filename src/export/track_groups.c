@@ -417,12 +417,11 @@ int ky_track_groups(struct ky_export *export, const struct ky_track_sink *sink, 
 	if (groups.span_tracks && groups.counter_tracks)
 		result = 0;
 	/* Of one worker: its lane, and what is of all. */
-	if (!result && export->worker == KY_NONE)
+	if (!result && export->worker == KY_NONE) {
 		result = put_tasks(&groups);
-	if (!result && export->worker == KY_NONE)
-		result = put_spans(&groups);
-	if (!result && export->worker == KY_NONE)
-		result = put_runs(&groups);
+		result = result ? result : put_spans(&groups);
+		result = result ? result : put_runs(&groups);
+	}
 	if (!result) {
 		put_losses(&groups);
 		result = put_counters(&groups);

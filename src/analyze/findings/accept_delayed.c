@@ -68,16 +68,14 @@ static uint32_t find_acceptors(struct acceptor *out, uint8_t *numbers, const str
 static bool has_accept_beside(const struct ky_samples *samples, uint32_t at,
 			      const uint8_t *is_accept)
 {
-	const struct ky_stack_row *of = &samples->rows[at];
+	const struct ky_stack_row *rows = samples->rows;
+	uint32_t first = at;
 
-	for (uint32_t i = at; i-- > 0 && samples->rows[i].time_ns == of->time_ns;)
-		if (samples->rows[i].kind == KY_STACK_PLACE && samples->rows[i].task == of->task &&
-		    samples->rows[i].stack != KY_NONE && is_accept[samples->rows[i].stack])
-			return true;
-	for (uint32_t i = at + 1; i < samples->row_count && samples->rows[i].time_ns == of->time_ns;
-	     i++)
-		if (samples->rows[i].kind == KY_STACK_PLACE && samples->rows[i].task == of->task &&
-		    samples->rows[i].stack != KY_NONE && is_accept[samples->rows[i].stack])
+	while (first > 0 && rows[first - 1].time_ns == rows[at].time_ns)
+		first--;
+	for (uint32_t i = first; i < samples->row_count && rows[i].time_ns == rows[at].time_ns; i++)
+		if (rows[i].kind == KY_STACK_PLACE && rows[i].task == rows[at].task &&
+		    rows[i].stack != KY_NONE && is_accept[rows[i].stack])
 			return true;
 	return false;
 }

@@ -9,6 +9,9 @@
 #include <ship/store.h>
 #include <string.h>
 
+#define RUN_A "0123abcd-42-777"
+#define RUN_B "0123abcd-43-778"
+
 static char send_top[64];
 
 static inline int send_set_up(void **state)
@@ -43,6 +46,19 @@ static inline void send_segment(struct ky_store *store)
 				       .is_segment_end = true};
 
 	assert_int_equal(ky_store_chunk(store, &chunk), 0);
+}
+
+/* Of one service: B with a segment, and A with two. */
+static inline void send_two_runs(void)
+{
+	struct ky_store *store = send_store("web", RUN_B, 0);
+
+	send_segment(store);
+	ky_store_close(store);
+	store = send_store("web", RUN_A, 0);
+	send_segment(store);
+	send_segment(store);
+	ky_store_close(store);
 }
 
 #endif

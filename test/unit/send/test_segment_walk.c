@@ -7,9 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RUN_A "0123abcd-42-777"
-#define RUN_B "0123abcd-43-778"
-
 struct seen {
 	char text[2048];
 	uint32_t owner_pid;
@@ -36,24 +33,12 @@ static void walk(const char *path, const char *expected)
 	assert_string_equal(seen.text, expected);
 }
 
-static void make_two_runs(void)
-{
-	struct ky_store *store = send_store("web", RUN_B, 0);
-
-	send_segment(store);
-	ky_store_close(store);
-	store = send_store("web", RUN_A, 0);
-	send_segment(store);
-	send_segment(store);
-	ky_store_close(store);
-}
-
 static void walk__sees_runs_from_wherever_it_begins(void **state)
 {
 	char path[256];
 
 	(void)state;
-	make_two_runs();
+	send_two_runs();
 	walk(send_top,
 	     "web/" RUN_A "/000000.trc\nweb/" RUN_A "/000001.trc\nweb/" RUN_B "/000000.trc\n");
 	snprintf(path, sizeof(path), "%s/web/", send_top);
@@ -68,7 +53,7 @@ static void walk__passes_over_what_is_not_ours(void **state)
 	char path[256];
 
 	(void)state;
-	make_two_runs();
+	send_two_runs();
 	snprintf(path, sizeof(path), "%s/web/" RUN_A "/.kymo-run", send_top);
 	assert_int_equal(unlink(path), 0);
 	snprintf(path, sizeof(path), "%s/web/" RUN_B "/000007.trc", send_top);

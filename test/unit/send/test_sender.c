@@ -6,9 +6,6 @@
 #include <send/sender.h>
 #include <unistd.h>
 
-#define RUN_A "0123abcd-42-777"
-#define RUN_B "0123abcd-43-778"
-
 /* Takes what it is offered, but for the segments that plan names. */
 struct shelf {
 	char taken[512];
@@ -78,18 +75,6 @@ static struct ky_sender *open_sender(struct shelf *shelf)
 	return sender;
 }
 
-static void make_runs(void)
-{
-	struct ky_store *store = send_store("web", RUN_B, 0);
-
-	send_segment(store);
-	ky_store_close(store);
-	store = send_store("web", RUN_A, 0);
-	send_segment(store);
-	send_segment(store);
-	ky_store_close(store);
-}
-
 static void sender__offers_each_segment_once_over_processes(void **state)
 {
 	struct shelf shelf = {.is_slow = true};
@@ -97,7 +82,7 @@ static void sender__offers_each_segment_once_over_processes(void **state)
 	struct ky_sender *sender;
 
 	(void)state;
-	make_runs();
+	send_two_runs();
 	for (int process = 0; process < 2; process++) {
 		sender = open_sender(&shelf);
 		assert_int_equal(ky_sender_pass(sender), 0);
@@ -120,7 +105,7 @@ static void sender__keeps_what_is_refused_and_goes_to_the_next(void **state)
 	struct ky_sender *sender;
 
 	(void)state;
-	make_runs();
+	send_two_runs();
 	sender = open_sender(&shelf);
 	assert_int_equal(ky_sender_pass(sender), 0);
 	assert_int_equal(ky_sender_pass(sender), 0);
@@ -145,7 +130,7 @@ static void sender__says_trouble_once_and_its_end(void **state)
 	struct ky_sender *sender;
 
 	(void)state;
-	make_runs();
+	send_two_runs();
 	sender = open_sender(&shelf);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(ky_sender_pass(sender), 0);
@@ -220,7 +205,7 @@ static void sender__stops_at_its_deadline(void **state)
 	struct ky_sender *sender;
 
 	(void)state;
-	make_runs();
+	send_two_runs();
 	sender = open_sender(&shelf);
 	ky_sender_finish_at(sender, 0);
 	assert_int_equal(ky_sender_pass(sender), 0);
