@@ -40,18 +40,23 @@ struct kymo_stage_result {
 /* A sealed segment. Strings and the descriptor are the caller's, valid during the call. */
 struct kymo_segment {
 	size_t size;            /* sizeof(struct kymo_segment) */
-	int fd;                 /* open for reading, at its start; pread() it */
+	int fd;                 /* what is to be sent, open for reading; pread() it */
 	uint32_t pid;           /* of the recorded process; 0: not known */
-	const char *path;       /* of the file */
+	const char *path;       /* opens the same; of a copy without a name: /proc/self/fd/N */
 	const char *service;    /* [A-Za-z0-9._-] */
 	const char *run;        /* of the run's directory */
 	const char *name;       /* NNNNNN.trc[.zst|.gz] */
 	const char *boot;       /* eight digits of the boot id, the pid, its start: one process */
 	const char *host;       /* the machine's name; "" */
 	uint64_t number;        /* of the segment in its run, ascending */
-	uint64_t byte_count;    /* of the file */
+	uint64_t byte_count;    /* of what is to be sent */
 	uint64_t start_unix_ns; /* its first event; 0: not known */
 	uint64_t end_unix_ns;   /* when it was sealed */
+	const char *directory;  /* of the run: room for what a stage needs for a while */
+	/* 64 digits that are the same whenever this segment is sent from its directory with the
+	 * same --redact, though a copy may have other bytes: what has the same was made from it.
+	 * "": not known. */
+	const char *origin;
 };
 
 struct kymo_segment_stage {

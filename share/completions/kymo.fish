@@ -134,6 +134,8 @@ complete -c kymo -n '__fish_seen_subcommand_from dump' -l label -x -d 'What it b
 complete -c kymo -n '__fish_seen_subcommand_from convert' -l recompress -d 'Keep the bytes as they are inside the compression: no sorting, no new chunks'
 complete -c kymo -n '__fish_seen_subcommand_from convert' -l mix -d 'Write several processes into one file, which does not separate their ids'
 complete -c kymo -n '__fish_seen_subcommand_from html scrub' -l redact -x -a 'args values names' -d 'What to replace (default values)'
+complete -c kymo -n '__fish_seen_subcommand_from run upload' -l redact -x -a 'args values names none' -d 'What does not leave this machine (default args)'
+complete -c kymo -n '__fish_seen_subcommand_from run upload' -l no-symbols -d 'Send code addresses without the names that files of this machine give them'
 complete -c kymo -n '__fish_seen_subcommand_from html scrub' -l keep -x -d 'What stays of it: paths, args, memory, values, names, or all; with commas between'
 complete -c kymo -n '__fish_seen_subcommand_from recover' -l keep -d 'Leave the rings where they are'
 complete -c kymo -n '__fish_seen_subcommand_from dump' -l stop -d 'Record no more from then on, so that the ring keeps what it holds; `kymo set PID recording=on` records again'

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <kymo/base.h>
 #include <string.h>
+#include <sys/resource.h>
 
 struct upload_arguments {
 	struct ky_destinations destinations;
@@ -167,6 +168,8 @@ int ky_cmd_upload(int argc, char **argv)
 
 	if (code)
 		return code;
+	/* Others on this machine come first. */
+	(void)setpriority(PRIO_PROCESS, 0, 10);
 	options.directory = arguments.directory;
 	ky_destinations_make(&arguments.destinations, &options);
 	if (ky_sender_open(&sender, &options)) {

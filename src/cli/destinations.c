@@ -4,6 +4,7 @@
 #include <base/quantity.h>
 #include <cli/cli.h>
 #include <cli/shared_options.h>
+#include <edit/redact.h>
 #include <send/exec_stage.h>
 #include <send/s3_stage.h>
 #include <string.h>
@@ -12,7 +13,9 @@ enum {
 	KEY_TO = 0x180, /* below those of the commands */
 	KEY_EXEC,
 	KEY_LAYOUT,
-	KEY_UPLOAD_TIMEOUT
+	KEY_UPLOAD_TIMEOUT,
+	KEY_REDACT,
+	KEY_NO_SYMBOLS
 };
 
 static const struct argp_option options[] = {
@@ -26,6 +29,10 @@ static const struct argp_option options[] = {
 	 "Names in the bucket, and gzip or the file as it is (default dial9)", 0},
 	{"upload-timeout", KEY_UPLOAD_TIMEOUT, "DURATION", 0,
 	 "At the end send for at most DURATION; what is left stays on disk (default 30s)", 0},
+	{"redact", KEY_REDACT, "args|values|names|none", 0,
+	 "What does not leave this machine (default args)", 0},
+	{"no-symbols", KEY_NO_SYMBOLS, NULL, 0,
+	 "Send code addresses without the names that files of this machine give them", 0},
 	{0},
 };
 
@@ -46,7 +53,7 @@ static void parse_layout(struct ky_destinations *destinations, const char *text)
 }
 
 /* Before anything is started or read. */
-static void check(const struct ky_destinations *destinations)
+static void check(struct ky_destinations *destinations)
 {
 	struct ky_sender_options made = {.stage_count = 0};
 
@@ -62,6 +69,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		destinations->timeout_ns = KY_UPLOAD_TIMEOUT_NS;
+		destinations->outgoing = (struct ky_outgoing_choice){KY_REDACT_LEVEL_ARGS,
+								     .is_named = true};
 		return 0;
 	case KEY_TO:
 		add(destinations, text, false);
@@ -79,6 +88,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 					"not '%s'",
 					text);
 		return 0;
+	case KEY_REDACT:
+		destinations->outgoing.classes = ky_redact_level(text);
+		if (!destinations->outgoing.classes && strcmp(text, "none") != 0)
+			ky_option_error("--redact is args, values, names or none, not '%s'", text);
+		return 0;
+	case KEY_NO_SYMBOLS:
+		destinations->outgoing.is_named = false;
+		return 0;
 	case ARGP_KEY_END:
 		check(destinations);
 		return 0;
@@ -89,10 +106,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 const struct argp ky_destinations_argp = {options, parse, 0, 0, 0, 0, 0};
 
-void ky_destinations_make(const struct ky_destinations *destinations, struct ky_sender_options *out)
+void ky_destinations_make(struct ky_destinations *destinations, struct ky_sender_options *out)
 {
 	char why[KYMO_STAGE_REASON_BYTES] = "out of memory";
 
+	out->filter = ky_outgoing_filter(&destinations->outgoing);
 	for (uint32_t i = 0; i < destinations->count; i++) {
 		struct kymo_segment_stage *stage = &out->stages[out->stage_count];
 

@@ -8,6 +8,7 @@
 #define KY_CLI_DESTINATIONS_H
 
 #include <argp.h>
+#include <cli/outgoing.h>
 #include <send/layout.h>
 #include <send/sender.h>
 
@@ -20,13 +21,15 @@ struct ky_destinations {
 	enum ky_layout layout;
 	bool has_layout;
 	uint64_t timeout_ns;
+	struct ky_outgoing_choice outgoing;
 };
 
-/* --to, --exec, --layout, --upload-timeout: a struct ky_destinations. */
+/* --to, --exec, --layout, --upload-timeout, --redact, --no-symbols: a struct ky_destinations.
+ */
 extern const struct argp ky_destinations_argp;
 
-/* Fills stages and stage_count. Ends the process where a word is wrong. */
-void ky_destinations_make(const struct ky_destinations *destinations,
-			  struct ky_sender_options *options);
+/* Fills filter, stages and stage_count; `destinations` outlives them. Ends the process where a word
+ * is wrong. */
+void ky_destinations_make(struct ky_destinations *destinations, struct ky_sender_options *options);
 
 #endif

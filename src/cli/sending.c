@@ -17,7 +17,7 @@ static void say(void *ctx, const char *text)
 	ky_run_say("%s", text);
 }
 
-void ky_sending_begin(struct ky_sending *sending, const struct ky_run_options *options)
+void ky_sending_begin(struct ky_sending *sending, struct ky_run_options *options)
 {
 	struct ky_sender_options sender = {.directory = options->session.agent.output.directory,
 					   .owner_pid = (uint32_t)getpid(),

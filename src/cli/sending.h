@@ -11,12 +11,12 @@
 
 struct ky_sending {
 	struct ky_send_thread *thread; /* NULL: nothing is sent */
-	const struct ky_run_options *options;
+	struct ky_run_options *options;
 	bool is_quiet;
 };
 
 /* Without destinations nothing begins. */
-void ky_sending_begin(struct ky_sending *sending, const struct ky_run_options *options);
+void ky_sending_begin(struct ky_sending *sending, struct ky_run_options *options);
 /* All segments are sealed. A terminating signal that reaches us now ends the sending. Says what was
  * sent, what is left and what was lost. lost_count: segments that the bound on disk deleted before
  * every destination had them. */

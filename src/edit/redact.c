@@ -9,14 +9,23 @@
 /* Short, so that a chunk does not grow by it. */
 static const char hidden[] = "***";
 
-int ky_redact_init(struct ky_redact *redact, uint32_t classes)
+void ky_redact_init_key(struct ky_redact *redact, uint32_t classes,
+			const uint8_t key[KY_REDACT_KEY_BYTES])
 {
 	memset(redact, 0, sizeof(*redact));
 	redact->classes = classes;
 	ky_buf_init(&redact->text, 0);
-	if (getrandom(redact->key, sizeof(redact->key), 0) != (ssize_t)sizeof(redact->key))
-		return errno ? -errno : -EIO;
-	return 0;
+	memcpy(redact->key, key, sizeof(redact->key));
+}
+
+int ky_redact_init(struct ky_redact *redact, uint32_t classes)
+{
+	uint8_t key[KY_REDACT_KEY_BYTES] = {0};
+	bool is_random = getrandom(key, sizeof(key), 0) == (ssize_t)sizeof(key);
+	int err = errno ? -errno : -EIO;
+
+	ky_redact_init_key(redact, classes, key);
+	return is_random ? 0 : err;
 }
 
 void ky_redact_release(struct ky_redact *redact)
@@ -334,6 +343,13 @@ const struct ky_value *ky_redact_value(struct ky_redact *redact, const struct ky
 	default:
 		return value;
 	}
+}
+
+struct ky_slice ky_redact_name(struct ky_redact *redact, struct ky_slice name)
+{
+	ky_buf_clear(&redact->text);
+	put_text(redact, name.bytes, name.count, KY_REDACT_NAMES);
+	return (struct ky_slice){redact->text.bytes, redact->text.used};
 }
 
 struct ky_slice ky_redact_type(struct ky_redact *redact, uint32_t event, const char *name,

@@ -45,6 +45,9 @@ struct ky_redact {
 
 /* key: from the system's random numbers. Returns 0 or -errno. */
 int ky_redact_init(struct ky_redact *redact, uint32_t classes);
+/* With a key that others keep: the same names give the same hashes with it. */
+void ky_redact_init_key(struct ky_redact *redact, uint32_t classes,
+			const uint8_t key[KY_REDACT_KEY_BYTES]);
 void ky_redact_release(struct ky_redact *redact);
 
 /* "args", "values" or "names". Returns the classes; 0: none of them. */
@@ -57,6 +60,8 @@ const char *ky_redact_class_name(uint32_t number);
 const struct ky_value *ky_redact_value(struct ky_redact *redact, const struct ky_schema *schema,
 				       uint16_t field, const struct ky_value *value,
 				       struct ky_value *copy);
+/* What stands for a name, such as a function's or a service's; valid until the next call. */
+struct ky_slice ky_redact_name(struct ky_redact *redact, struct ky_slice name);
 /* What stands for the name of a type of events; valid until the next call. */
 struct ky_slice ky_redact_type(struct ky_redact *redact, uint32_t event, const char *name,
 			       size_t name_bytes);

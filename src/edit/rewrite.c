@@ -151,7 +151,8 @@ static int reencode(struct ky_rewrite *rewrite)
 {
 	struct ky_input *input = rewrite->input;
 	struct ky_event_stream_options stream_options = {
-		.reorder_bytes_max = input->memory_bytes_max};
+		.reorder_bytes_max = input->memory_bytes_max,
+		.is_stored_order = rewrite->is_stored_order};
 	struct ky_event_stream *stream = NULL;
 	struct ky_catalog catalog;
 	const char *notice;
@@ -423,7 +424,9 @@ static int write_header(struct ky_rewrite *rewrite)
 
 int ky_rewrite_run(struct ky_rewrite *rewrite)
 {
-	int result = ky_out_file_open(&rewrite->file, rewrite->output, rewrite->is_forced);
+	int result = rewrite->fd ?
+			     ky_out_file_open_fd(&rewrite->file, rewrite->fd) :
+			     ky_out_file_open(&rewrite->file, rewrite->output, rewrite->is_forced);
 
 	if (result)
 		return fail(rewrite, result);

@@ -17,12 +17,14 @@
 
 struct ky_rewrite {
 	struct ky_input *input; /* open */
-	const char *output;
-	uint64_t level;       /* of the compression; 0: the kind's own */
-	uint32_t compression; /* enum kymo_compression; DEFAULT: by the name of `output` */
-	bool is_recompress;   /* frame by frame: no hooks are asked */
-	bool is_forced;       /* replace what has the name */
-	bool is_mix;          /* several processes are fine */
+	const char *output;     /* a file's name; where it goes to a descriptor, for sentences */
+	int fd;                 /* 0: none; else written there, and left open */
+	uint64_t level;         /* of the compression; 0: the kind's own */
+	uint32_t compression;   /* enum kymo_compression; DEFAULT: by the name of `output` */
+	bool is_recompress;     /* frame by frame: no hooks are asked */
+	bool is_forced;         /* replace what has the name */
+	bool is_mix;            /* several processes are fine */
+	bool is_stored_order;   /* events stay where they stand, so that little memory is needed */
 
 	struct ky_redact *redact; /* not with is_recompress; NULL: all stays */
 	/* False: the event is left out. NULL: all stay. */

@@ -138,10 +138,11 @@ static int take_event(struct ky_trace_symbols *out, struct ky_symbol_process *pr
 }
 
 static int read_all(struct ky_trace_symbols *out, struct ky_input *input,
-		    struct ky_symbol_process *process, ky_trace_symbols_fn each, void *ctx)
+		    struct ky_symbol_process *process, bool is_without_hot,
+		    ky_trace_symbols_fn each, void *ctx)
 {
 	struct ky_event_stream_options options = {.is_stored_order = true,
-						  .is_without_hot = !each,
+						  .is_without_hot = is_without_hot || !each,
 						  .errbuf = input->error,
 						  .errbuf_bytes = sizeof(input->error)};
 	struct ky_event_stream *stream = NULL;
@@ -194,7 +195,7 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 	out->crashes = ky_alloc(KY_TRACE_CRASHES_MAX * sizeof(*out->crashes));
 	result = out->crashes ? ky_symbol_table_open(&out->table, 0) : -ENOMEM;
 	if (!result)
-		result = read_all(out, input, &files.process, each, ctx);
+		result = read_all(out, input, &files.process, options->is_without_hot, each, ctx);
 	if (!result && !options->has_no_files)
 		result = ky_symbolizer_open(&out->symbolizer, &files);
 	if (result || options->has_no_files)

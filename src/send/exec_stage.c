@@ -63,7 +63,9 @@ static void make_environment(struct exec_stage *stage, const struct kymo_segment
 {
 	size_t facts = 0, count = 0;
 
-	put_text(stage, &facts, "PATH", segment->path);
+	/* A copy has no name, and none of our descriptors is the command's. */
+	put_text(stage, &facts, "PATH",
+		 strncmp(segment->path, "/proc/self/", 11) == 0 ? "/dev/stdin" : segment->path);
 	put_text(stage, &facts, "NAME", segment->name);
 	put_text(stage, &facts, "SERVICE", segment->service);
 	put_text(stage, &facts, "RUN", segment->run);

@@ -180,7 +180,9 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
 	} else if (!header_is(line, all, "x-amz-bucket-region", answer->region,
 			      sizeof(answer->region)) &&
 		   !header_is(line, all, "x-amz-meta-kymo-sha256", answer->digest,
-			      sizeof(answer->digest))) {
+			      sizeof(answer->digest)) &&
+		   !header_is(line, all, "x-amz-meta-kymo-origin", answer->origin,
+			      sizeof(answer->origin))) {
 		(void)header_is(line, all, "location", answer->location, sizeof(answer->location));
 	}
 	return all;

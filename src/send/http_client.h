@@ -42,6 +42,7 @@ struct ky_http_answer {
 	uint64_t after_ns;  /* Retry-After; 0: none */
 	char region[64];    /* x-amz-bucket-region */
 	char digest[72];    /* x-amz-meta-kymo-sha256 */
+	char origin[72];    /* x-amz-meta-kymo-origin */
 	char location[256]; /* of a redirect, for a sentence */
 	uint64_t length;    /* Content-Length */
 	char error[KY_HTTP_ERROR_BYTES];

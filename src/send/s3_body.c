@@ -3,7 +3,6 @@
 
 #include <base/alloc.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <kymo/base.h>
 #include <nettle/base64.h>
 #include <nettle/sha2.h>
@@ -11,8 +10,7 @@
 #include <ship/compressor.h>
 #include <ship/disk.h>
 #include <ship/inflate.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <ship/unnamed_file.h>
 #include <string.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -98,25 +96,6 @@ static int read_file(struct digests *digests, const struct kymo_segment *segment
 	return got < 0 ? -errno : 0;
 }
 
-static int open_unnamed(const struct kymo_segment *segment)
-{
-	char directory[1024];
-	const char *slash = strrchr(segment->path, '/');
-	int fd;
-
-	snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - segment->path) : 1,
-		 slash ? segment->path : ".");
-	fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, KY_DISK_FILE_MODE);
-	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
-		char name[] = "/var/tmp/kymo-send-XXXXXX";
-
-		fd = mkostemp(name, O_CLOEXEC);
-		if (fd >= 0)
-			unlink(name);
-	}
-	return fd < 0 ? -errno : fd;
-}
-
 static int pack(struct digests *digests, const struct kymo_segment *segment, uint8_t *window)
 {
 	struct ky_compressor_factory factory;
@@ -152,7 +131,7 @@ int ky_s3_body_make(struct ky_s3_body *body, const struct kymo_segment *segment,
 	*body = (struct ky_s3_body){.fd = segment->fd};
 	sha256_init(&digests.sha);
 	if (!err && as_gzip) {
-		body->fd = digests.fd = open_unnamed(segment);
+		body->fd = digests.fd = ky_unnamed_file_open(segment->directory);
 		err = digests.fd < 0 ? digests.fd : 0;
 		body->is_own = !err;
 		if (!err)

@@ -92,7 +92,7 @@ static bool prepare(struct s3_stage *stage, const struct kymo_segment *segment,
 static int put_object(struct s3_stage *stage, const struct kymo_segment *segment)
 {
 	char number[24], start[24];
-	const struct ky_sigv4_pair headers[] = {
+	struct ky_sigv4_pair headers[9] = {
 		{"content-type", ky_layout_type(stage->layout, segment)},
 		{"if-none-match", "*"},
 		{"x-amz-meta-kymo-sha256", stage->body.sha256},
@@ -100,19 +100,22 @@ static int put_object(struct s3_stage *stage, const struct kymo_segment *segment
 		{"x-amz-meta-boot-id", segment->boot},
 		{"x-amz-meta-segment-index", number},
 		{"x-amz-meta-start-time", start},
-		{"x-amz-meta-host", segment->host},
 	};
+	size_t count = 7;
 	struct ky_s3_request request = {.method = "PUT",
 					.key = (const char *)stage->key.bytes,
 					.headers = headers,
-					.header_count = sizeof(headers) / sizeof(headers[0]),
 					.body_fd = stage->body.fd,
 					.body_bytes = stage->body.bytes,
 					.sha256 = stage->body.sha256,
 					.crc32c = stage->body.crc32c};
 
-	if (!segment->host[0])
-		request.header_count--;
+	if (segment->host[0])
+		headers[count++] = (struct ky_sigv4_pair){"x-amz-meta-host", segment->host};
+	if (segment->origin[0])
+		headers[count++] = (struct ky_sigv4_pair){"x-amz-meta-kymo-origin",
+							  segment->origin};
+	request.header_count = count;
 	snprintf(number, sizeof(number), "%" PRIu64, segment->number);
 	snprintf(start, sizeof(start), "%" PRIu64, segment->start_unix_ns / 1000000000u);
 	return ky_s3_client_do(&stage->client, &request, &stage->answer);
@@ -126,8 +129,18 @@ static int head_object(struct s3_stage *stage)
 	return ky_s3_client_do(&stage->client, &request, &stage->answer);
 }
 
+static bool is_ours(const struct s3_stage *stage, const struct kymo_segment *segment)
+{
+	const struct ky_http_answer *there = &stage->answer;
+
+	if (segment->origin[0] && strcmp(there->origin, segment->origin) == 0)
+		return true;
+	return strcmp(there->digest, stage->body.sha256) == 0 && there->length == stage->body.bytes;
+}
+
 /* An object stands there. Returns the verdict that holds then. */
-static enum ky_verdict compare(struct s3_stage *stage, struct kymo_stage_result *result)
+static enum ky_verdict compare(struct s3_stage *stage, const struct kymo_segment *segment,
+			       struct kymo_stage_result *result)
 {
 	char code[64];
 	int err = head_object(stage);
@@ -136,8 +149,7 @@ static enum ky_verdict compare(struct s3_stage *stage, struct kymo_stage_result 
 		return err                         ? KY_VERDICT_AGAIN :
 		       stage->answer.status == 404 ? KY_VERDICT_AGAIN :
 						     ky_s3_client_judge(&stage->answer, code);
-	if (strcmp(stage->answer.digest, stage->body.sha256) == 0 &&
-	    stage->answer.length == stage->body.bytes)
+	if (is_ours(stage, segment))
 		return KY_VERDICT_TAKEN;
 	snprintf(result->reason, sizeof(result->reason),
 		 "another object has its name in bucket %s, and is left as it is",
@@ -180,7 +192,7 @@ static void take(void *ctx, const struct kymo_segment *segment, struct kymo_stag
 		result->reason[0] = '\0';
 		verdict = err ? KY_VERDICT_AGAIN : ky_s3_client_judge(&stage->answer, code);
 		if (verdict == KY_VERDICT_EXISTS)
-			verdict = compare(stage, result);
+			verdict = compare(stage, segment, result);
 		result->answer = KYMO_STAGE_REFUSED;
 		if (!err)
 			ky_s3_client_learn(&stage->client, verdict, &stage->answer);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* s3_stage.h - a bucket as a destination: one object a segment, never one over another.
  *
- * An object that has the name already is ours when its digest is that of what we send; else the
- * segment is refused. Whatever else S3 answers, the segment stays and is offered again (retry.h).
+ * An object that has the name already is ours when its digest is that of what we send, or its
+ * origin (origin.h) that of the segment; else the segment is refused. Whatever else S3 answers,
+ * the segment stays and is offered again (retry.h).
  * Threads: owner; finish: any.
  */
 #ifndef KY_SEND_S3_STAGE_H

@@ -83,6 +83,7 @@ int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, cons
 			  const char *run, const char *name, int fd)
 {
 	struct kymo_segment *segment = &facts->segment;
+	const char *slash = strrchr(path, '/');
 	struct stat about;
 	bool is_active;
 
@@ -91,6 +92,8 @@ int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, cons
 		return -errno;
 	snprintf(facts->service, sizeof(facts->service), "%s", service);
 	snprintf(facts->run, sizeof(facts->run), "%s", run);
+	snprintf(facts->directory, sizeof(facts->directory), "%.*s",
+		 slash ? (int)(slash - path) : 1, slash ? path : ".");
 	snprintf(facts->name, sizeof(facts->name), "%s", name);
 	snprintf(facts->boot, sizeof(facts->boot), "%s", ky_retention_run_process(facts->run));
 	(void)ky_retention_is_segment_name(name, &segment->number, &is_active);
@@ -101,6 +104,8 @@ int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, cons
 	segment->name = facts->name;
 	segment->boot = facts->boot;
 	segment->host = facts->host;
+	segment->directory = facts->directory;
+	segment->origin = "";
 	segment->pid = strchr(facts->boot, '-') ?
 			       (uint32_t)strtoul(strchr(facts->boot, '-') + 1, NULL, 10) :
 			       0;

@@ -9,7 +9,7 @@
 
 struct ky_segment_facts {
 	struct kymo_segment segment; /* its strings are below, but for the path */
-	char service[64], run[64], name[48], boot[64], host[128];
+	char service[64], run[64], name[48], boot[64], host[128], directory[1024];
 };
 
 /* path: of the file, the caller's. fd: open there. Returns 0, -errno. Content that cannot be read

@@ -17,6 +17,7 @@
 #define POLL_MS 100u
 #define SAY_AGAIN_NS UINT64_C(60000000000)
 #define OPEN_AGAIN_NS UINT64_C(30000000000)
+#define PREPARE_AGAIN_NS UINT64_C(10000000000)
 #define PATH_BYTES 1152
 
 struct destination {
@@ -24,6 +25,7 @@ struct destination {
 	uint32_t is_open;     /* atomic: finish may be called */
 	bool was_closed_down; /* trouble has been said, and not its end */
 	uint64_t due_ns, said_ns;
+	struct ky_segment_copy copy;    /* of the segment that was offered last */
 	struct ky_sent_list refused;    /* paths, in memory alone: not again by this process */
 	struct ky_sender_totals totals; /* lost: with what was before us */
 	uint64_t old_lost_count, old_lost_bytes;
@@ -33,8 +35,9 @@ struct destination {
 struct ky_sender {
 	struct ky_sender_options options;
 	struct destination destinations[KY_SENDER_STAGES_MAX];
-	struct destination *now; /* of the pass that runs */
-	uint64_t deadline_ns;    /* atomic; UINT64_MAX: none */
+	struct destination *now;       /* of the pass that runs */
+	struct ky_segment_facts facts; /* of the segment that is offered */
+	uint64_t deadline_ns;          /* atomic; UINT64_MAX: none */
 };
 
 static bool is_over(const struct ky_sender *sender)
@@ -89,13 +92,31 @@ static void offer(const struct destination *to, const struct kymo_segment *segme
 		to->stage.poll(to->stage.ctx, POLL_MS, result);
 }
 
+/* Its copy, where the program wants one. */
+static void prepare_and_offer(struct ky_sender *sender, struct kymo_stage_result *result)
+{
+	struct destination *to = sender->now;
+	char why[KYMO_STAGE_REASON_BYTES] = "it cannot be prepared";
+	int err = ky_segment_copy_use(&to->copy, &sender->options.filter, &sender->facts.segment,
+				      why);
+
+	if (!err) {
+		offer(to, &sender->facts.segment, result);
+		return;
+	}
+	*result = (struct kymo_stage_result){.size = sizeof(*result),
+					     .answer = err <= KYMO_E_CORRUPT ? KYMO_STAGE_REFUSED :
+									       KYMO_STAGE_AGAIN,
+					     .again_ns = PREPARE_AGAIN_NS};
+	memcpy(result->reason, why, sizeof(why));
+}
+
 /* Returns false: no other segment of this destination now. */
 static bool send_one(struct ky_sender *sender, const struct ky_walk_run *run,
 		     const struct ky_walk_segment *segment, struct ky_sent_list *list)
 {
 	struct destination *to = sender->now;
 	struct kymo_stage_result result;
-	struct ky_segment_facts facts;
 	char path[PATH_BYTES];
 	int fd;
 
@@ -103,12 +124,15 @@ static bool send_one(struct ky_sender *sender, const struct ky_walk_run *run,
 	fd = openat(run->fd, segment->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return true; /* the bound on disk took it meanwhile */
-	if (ky_segment_facts_read(&facts, path, run->service, run->run, segment->name, fd)) {
+	if (ky_segment_facts_read(&sender->facts, path, run->service, run->run, segment->name,
+				  fd)) {
 		close(fd);
 		return true;
 	}
-	offer(to, &facts.segment, &result);
+	prepare_and_offer(sender, &result);
 	close(fd);
+	if (result.answer != KYMO_STAGE_AGAIN)
+		ky_segment_copy_release(&to->copy);
 	if (result.answer == KYMO_STAGE_TAKEN) {
 		KY_TESTPOINT("sender.taken");
 		to->totals.taken_count++;
@@ -308,6 +332,7 @@ void ky_sender_close(struct ky_sender *sender)
 		if (to->stage.close)
 			to->stage.close(to->stage.ctx);
 		ky_sent_list_close(&to->refused);
+		ky_segment_copy_release(&to->copy);
 	}
 	ky_free(sender);
 }

@@ -10,6 +10,7 @@
 #define KY_SEND_SENDER_H
 
 #include <kymo/stage.h>
+#include <send/segment_copy.h>
 
 #define KY_SENDER_STAGES_MAX 8u
 
@@ -21,6 +22,7 @@ struct ky_sender_options {
 	uint32_t stage_count;
 	/* Not 0: of runs that a process records into only those of this one. */
 	uint32_t owner_pid;
+	struct ky_segment_filter filter; /* zeros: files are sent as they are */
 	/* A sentence for the user: trouble when it begins, and when it ends. */
 	void (*say)(void *ctx, const char *text);
 	void *say_ctx;

@@ -113,6 +113,13 @@ int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replac
 	return may_replace ? open_replacing(file, path) : open_temporary(file, path, NULL);
 }
 
+int ky_out_file_open_fd(struct ky_out_file *file, int fd)
+{
+	memset(file, 0, sizeof(*file));
+	file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return file->fd < 0 ? -errno : 0;
+}
+
 int ky_out_file_open_trace(struct ky_out_file *file, const char *path, bool sets_aside)
 {
 	struct stat info;

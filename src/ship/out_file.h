@@ -29,6 +29,8 @@ struct ky_out_file {
 /* Returns 0; -EEXIST: the name is taken and may_replace is false; -EINVAL: neither file nor device
  * nor FIFO; -ENOENT: no directory, or a link that leads nowhere; -errno. */
 int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replace);
+/* Writes to a descriptor, which stays the caller's. Returns 0, -errno. */
+int ky_out_file_open_fd(struct ky_out_file *file, int fd);
 /* A trace that grows. An earlier one of that name becomes NAME.old when this one is committed
  * (trace_file.h); without sets_aside the name must be free now. Makes the directories above, uses
  * no system call that a store does not use. Returns 0;

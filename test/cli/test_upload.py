@@ -63,10 +63,13 @@ class Upload(Cli):
         full.update(more)
         return {name: value for name, value in full.items() if value is not None}
 
-    def upload(self, server, *args, code=0, to="s3://bucket/pre", env=None):
+    def upload(self, server, *args, code=0, to="s3://bucket/pre", env=None, redact="none"):
+        """The files as they are, unless a test is of what is made of them."""
         done = subprocess.run(
-            [KYMO, "upload", str(self.traces), "--to", to, *args], capture_output=True, text=True,
-            env=self.environment(server, **(env or {})), timeout=DEADLINE_S, check=False)
+            [KYMO, "upload", str(self.traces), "--to", to,
+             *(("--redact", redact) if redact else ()), *args],
+            capture_output=True, text=True, env=self.environment(server, **(env or {})),
+            timeout=DEADLINE_S, check=False)
         self.assertEqual(done.returncode, code, f"{done.stdout}\n{done.stderr}")
         for canary in (mock_s3.SECRET, mock_s3.TOKEN):
             self.assertNotIn(canary, done.stdout + done.stderr)
@@ -220,8 +223,8 @@ class Trouble(Upload):
 class Processes(Upload):
     def start(self, server, *args):
         return subprocess.Popen([KYMO, "upload", str(self.traces), "--to", "s3://bucket/pre",
-                                 *args], env=self.environment(server), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
+                                 "--redact", "none", *args], env=self.environment(server),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def test_a_killed_sender_loses_and_doubles_nothing(self):
         self.make_run(20)
@@ -365,7 +368,9 @@ class Records(Upload):
         path, = self.segments()
         copy = self.dir / "copy.bin.gz"
         copy.write_bytes(body)
-        self.assertEqual(self.content(copy), self.content(path))
+        clean = self.dir / "clean.trc"
+        self.run_kymo("scrub", "--redact", "args", "-o", clean, path)
+        self.assertEqual(self.content(copy), self.content(clean))
 
     def test_what_an_earlier_run_left_is_sent_by_the_next(self):
         with MockS3() as server:

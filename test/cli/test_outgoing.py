@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What leaves the machine: code has its names, what others shall not read is replaced, and a
+segment that is sent again is known again. The server is test/lib/mock_s3.py.
+
+usage: test_outgoing.py KYMO ROOT HOST [unittest arguments]
+"""
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+import unittest
+
+HOST = os.path.abspath(sys.argv.pop(3))
+from cli_case import main  # noqa: E402
+import test_upload  # noqa: E402
+from test_upload import MockS3, Upload  # noqa: E402
+import test_scrub  # noqa: E402
+from test_symbolize import build, build_id, function  # noqa: E402
+from trace_maker import Trace  # noqa: E402
+
+CANARY = test_scrub.CANARY.encode()
+BIAS = 0x7F0000000000
+
+
+class Outgoing(Upload):
+    def secret_run(self, service="front"):
+        run = self.make_run(0, service=service)
+        test_scrub.secrets().save(run / "000000.trc")
+        return run
+
+    def sent(self, server):
+        """What the only object unpacks to, and all that was said around it."""
+        (key, (body, given)), = server.objects.items()
+        return gzip.decompress(body), f"{key} {sorted(given.items())}".encode()
+
+    def found(self, data):
+        return {one[-1:] for one in re.findall(CANARY + b".", data)}
+
+
+class Redaction(Outgoing):
+    def test_arguments_and_homes_stay_here_unless_it_is_told_otherwise(self):
+        self.secret_run()
+        with MockS3() as server:
+            done = self.upload(server, redact=None)
+            data, around = self.sent(server)
+        self.assertEqual(self.found(data), {b"3", b"4", b"5", b"6", b"7", b"8", b"A", b"B", b"C"})
+        self.assertNotIn(b"joecanary", data)
+        self.assertIn(b"~/app/src/main.rs:5:9", data)
+        self.assertIn(b"app::work", data)
+        self.assertNotIn(b"canary", around + (done.stdout + done.stderr).encode())
+
+    def test_each_level_reaches_every_destination(self):
+        for level, kept in (("values", (b"app::work", b"login", b"front", b"box")), ("names", ())):
+            with self.subTest(level), MockS3() as server:
+                run = self.secret_run()
+                place = self.dir / level
+                place.mkdir()
+                keep = self.dir / f"keep-{level}"
+                keep.write_text(f"#!/bin/sh\ncp $KYMO_SEGMENT_PATH {place}/trace\n"
+                                f"cat > {place}/input\nenv > {place}/env\n")
+                keep.chmod(0o755)
+                done = self.upload(server, "--exec", str(keep), redact=level)
+                data, around = self.sent(server)
+                for path in (place / "trace", place / "input"):
+                    self.assertEqual(self.content(path).count(b"\n"),
+                                     self.content(run / "000000.trc").count(b"\n"))
+                    data += path.read_bytes()
+                facts = b"".join(line for line in (place / "env").read_bytes().splitlines(True)
+                                 if line.startswith(b"KYMO_SEGMENT_"))
+                texts = data + around + facts + (done.stdout + done.stderr).encode()
+                for path in run.glob(".sent-*"):
+                    texts += path.read_bytes()
+                for secret in (b"canary", b"yranac"):
+                    self.assertNotIn(secret, texts)
+                for word in (b"app::work", b"login", b"front", b"box"):
+                    self.assertEqual(word in data + around + facts, word in kept, word)
+                shutil.rmtree(self.traces)
+
+    def test_none_sends_the_file_itself(self):
+        run = self.secret_run()
+        with MockS3() as server:
+            self.upload(server, "--layout", "kymo", "--no-symbols", redact="none")
+            (body, given), = server.objects.values()
+        self.assertEqual(body, (run / "000000.trc").read_bytes())
+        self.assertNotIn("x-amz-meta-kymo-origin", given)
+
+    def test_reports_of_the_copy_say_the_same(self):
+        run = self.make_run(0)
+        shutil.copy(self.data / test_scrub.NEW, run / "000000.trc.gz")
+        with MockS3() as server:
+            self.upload(server, redact="args")
+            (body, _), = server.objects.values()
+        copy = self.dir / "copy.gz"
+        copy.write_bytes(body)
+        self.assertEqual(self.run_kymo("report", "--json", copy).stdout,
+                         self.run_kymo("report", "--json", run / "000000.trc.gz").stdout)
+
+    def test_a_level_that_is_none_is_said(self):
+        self.secret_run()
+        with MockS3() as server:
+            done = self.upload(server, redact="all", code=2)
+        self.assertIn("args, values, names or none, not 'all'", done.stderr)
+
+
+class Again(Outgoing):
+    """The list of what was sent is gone, as after a kill between the answer and the line."""
+
+    def forget(self, run):
+        for path in run.glob(".sent-*"):
+            path.unlink()
+
+    def test_what_was_sent_is_known_again_at_every_level(self):
+        for level in ("args", "values", "names"):
+            with self.subTest(level), MockS3(["lost answer"]) as server:
+                run = self.secret_run()
+                self.assertIn("sent 1 segment", self.upload(server, redact=level).stdout)
+                first = server.objects.copy()
+                self.forget(run)
+                self.assertIn("sent 1 segment", self.upload(server, redact=level).stdout)
+                self.assertEqual(server.objects, first)
+                shutil.rmtree(self.traces)
+
+    def test_other_bytes_of_the_same_segment_are_known_too(self):
+        run = self.secret_run()
+        with MockS3() as server:
+            self.upload(server, redact="args")
+            key, (_, given) = next(iter(server.objects.items()))
+            server.objects[key] = (b"packed by an older library",
+                                   {**given, "x-amz-meta-kymo-sha256": "0" * 64})
+            self.forget(run)
+            self.assertIn("sent 1 segment", self.upload(server, redact="args").stdout)
+            for level, marker in (("values", None), ("args", run.parent / ".send-key")):
+                if marker:
+                    marker.unlink()
+                self.forget(run)
+                done = self.upload(server, redact=level, code=1)
+                self.assertIn("another object has its name", done.stderr)
+
+    def test_the_key_is_its_owners_alone_and_one_that_is_not_sends_nothing(self):
+        run = self.secret_run()
+        key = run.parent / ".send-key"
+        with MockS3() as server:
+            self.upload(server, redact="names")
+            self.assertEqual(key.stat().st_mode & 0o777, 0o600)
+            self.forget(run)
+            server.objects.clear()
+            key.chmod(0o644)
+            done = self.upload(server, "--upload-timeout", "100ms", redact="names", code=1)
+            self.assertIn(".send-key", done.stderr)
+            self.assertEqual(server.objects, {})
+
+
+class Symbols(Outgoing):
+    def named_run(self):
+        program = build(self.dir, "-g")
+        start, count = function(program, "outer_work")
+        trace = Trace().metadata(service="front", host="box", pid=7, kymo__version="1")
+        trace.map(program, build_id(program), BIAS, BIAS + 0x100000, BIAS)
+        trace.stack(100, *[BIAS + start + i for i in range(count)])
+        run = self.make_run(0)
+        trace.save(run / "000000.trc")
+        return run
+
+    def rows(self, server):
+        (body, _), = server.objects.values()
+        copy = self.dir / "copy.gz"
+        copy.write_bytes(body)
+        return [line["fields"] for line in map(json.loads, self.content(copy).splitlines())
+                if line["event"].startswith("Symbol")]
+
+    def test_code_has_its_names_before_it_leaves(self):
+        for level in ("args", "none"):
+            with self.subTest(level), MockS3() as server:
+                self.named_run()
+                self.upload(server, redact=level)
+                rows = self.rows(server)
+                self.assertIn(("inner_work", 1),
+                              {(row["symbol_name"], row["inline_depth"]) for row in rows})
+                self.assertTrue(all(row["source_file"].endswith("work.c") for row in rows))
+                shutil.rmtree(self.traces)
+
+    def test_names_are_redacted_after_they_were_found(self):
+        self.named_run()
+        with MockS3() as server:
+            self.upload(server, redact="names")
+            rows = self.rows(server)
+        self.assertTrue(rows)
+        for row in rows:
+            self.assertRegex(row["symbol_name"], r"^n[0-9a-f]{12}$")
+            self.assertRegex(row["source_file"], r"^n[0-9a-f]{12}$")
+
+    def test_addresses_stay_without_names_on_demand(self):
+        run = self.named_run()
+        with MockS3() as server:
+            self.upload(server, "--no-symbols", redact="args")
+            self.assertEqual(self.rows(server), [])
+            server.objects.clear()
+            next(run.glob(".sent-*")).unlink()
+            self.upload(server, "--no-symbols", redact="none")
+            self.assertEqual(self.sent(server)[0], (run / "000000.trc").read_bytes())
+
+    def test_a_program_that_was_replaced_meanwhile_costs_no_segment(self):
+        run = self.named_run()
+        with MockS3() as server:
+            self.upload(server, redact="args")
+            next(run.glob(".sent-*")).unlink()
+            (self.dir / "prog").unlink()
+            self.assertIn("sent 1 segment", self.upload(server, redact="args").stdout)
+            self.assertTrue(self.rows(server))
+
+
+class Records(test_upload.Records):
+    def test_what_a_run_sends_is_redacted(self):
+        with MockS3() as server:
+            self.run_kymo_to(server, "--metadata", "token=hunter2canary", "--", HOST, "2000")
+            (body, given), = server.objects.values()
+        self.assertNotIn(b"canary", gzip.decompress(body) + str(given).encode())
+        path, = self.segments()
+        self.assertIn("hunter2canary", self.content(path).decode())
+
+
+for case in [name for name in dir(test_upload.Records) if name.startswith("test_")]:
+    setattr(Records, case, None)  # they run where they stand
+
+if __name__ == "__main__":
+    test_upload.HOST = HOST
+    main()
