@@ -2,6 +2,8 @@
 /* kymo recover: traces out of the rings of dead processes. */
 #include <base/json_write.h>
 #include <cli/cli.h>
+#include <cli/recover_into.h>
+#include <cli/rest_place.h>
 #include <cli/progress.h>
 
 #include <base/alloc.h>
@@ -31,18 +33,22 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
 	KEY_KEEP = KY_OPTION_KEY_OWN,
-	KEY_TASKS
+	KEY_TASKS,
+	KEY_INTO
 };
 
 #define TASKS_SHOWN_MAX 3u
+#define KY_RECOVER_LEVEL 3
 
 struct recover_arguments {
 	const char *who, *output;
+	const char *into; /* not NULL: only what belongs to a run there, as its next segment */
 	struct ky_ring_query query;
 	struct ky_compression compression;
 	bool wants_all, wants_tasks, is_kept, is_json;
@@ -55,9 +61,11 @@ struct recover_job {
 	struct ky_open_ring ring;
 	struct ky_ring_ending ending;
 	struct ky_ring_tail tail;
+	struct ky_rest_place place;
+	uint32_t rest_plus_1; /* the segment of an earlier recovery, + 1, then of this one */
 	struct ky_dump_job dump;
 	struct ky_dump_clock clock;
-	char path[KY_DUMP_PATH_BYTES], ending_text[KY_END_TEXT_BYTES];
+	char path[KY_DUMP_PATH_BYTES], run[KY_DRAINED_PATH_BYTES], ending_text[KY_END_TEXT_BYTES];
 	struct ky_cut_pair pairs[4];
 	struct ky_end_stacks end;
 	struct ky_task_places places;
@@ -77,6 +85,10 @@ static bool is_none(const struct totals *totals)
 static const struct argp_option options[] = {
 	{"all", 'a', 0, 0, "Every ring of a dead process of this user (the default)", 0},
 	{"output", 'o', "DIR", 0, "Write to files in DIR (default: the current directory)", 0},
+	{"into", KEY_INTO, "DIR", 0,
+	 "Only rings whose recorder wrote to a run below DIR: each becomes the next segment of its "
+	 "run, as `kymo upload` does it",
+	 0},
 	{"keep", KEY_KEEP, 0, 0, "Leave the rings where they are", 0},
 	{"tasks", KEY_TASKS, 0, 0, "Print where every task waits, or waited at the end", 0},
 	{0},
@@ -100,6 +112,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		if (text[0] == '\0')
 			ky_option_error("--output is a directory");
 		return 0;
+	case KEY_INTO:
+		arguments->into = text;
+		if (text[0] == '\0')
+			ky_option_error("--into is a directory of traces");
+		return 0;
 	case KEY_KEEP:
 		arguments->is_kept = true;
 		return 0;
@@ -115,6 +132,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (arguments->who != NULL && arguments->wants_all)
 			ky_option_error("--all and '%s' exclude each other", arguments->who);
+		if (arguments->output != NULL && arguments->into != NULL)
+			ky_option_error("--into %s: --output says another place", arguments->into);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -150,6 +169,9 @@ static int read_ending(void *ctx)
 	ky_ring_ending_read(&job->ending, &job->ring, job->found);
 	ask_kernel(job);
 	ky_ring_progress_read(&job->tail, &job->ring);
+	if (job->ring.side != NULL)
+		job->rest_plus_1 = atomic_load_explicit(&job->ring.side->drained.rest_plus_1,
+							memory_order_acquire);
 	return 0;
 }
 
@@ -173,20 +195,46 @@ static void remove_unfinished(const char *path)
 	globfree(&found);
 }
 
+static int note_segment(void *ctx)
+{
+	const struct recover_job *job = ctx;
+
+	if (job->ring.side != NULL)
+		atomic_store_explicit(&job->ring.side->drained.rest_plus_1, job->rest_plus_1,
+				      memory_order_release);
+	return 0;
+}
+
+static int choose_segment(struct recover_job *job)
+{
+	uint32_t number;
+	int err = ky_rest_place_next(&job->place, &number);
+
+	if (err)
+		return err;
+	job->rest_plus_1 = number + 1;
+	(void)snprintf(job->path, sizeof(job->path), "%s/%06u.trc%s", job->run, number,
+		       job->dump.compressor.suffix);
+	return ky_ring_guarded(&job->ring, note_segment, job);
+}
+
 /* The same ring always gets the same name: run again after a kill, recover replaces what it wrote.
  */
-static void choose_file(struct recover_job *job)
+static int choose_file(struct recover_job *job)
 {
 	const struct recover_arguments *arguments = job->arguments;
 
+	job->dump.path = job->path;
+	job->dump.compressor = arguments->compression.compressor;
+	if (arguments->into != NULL)
+		return choose_segment(job);
 	ky_dump_name(job->path, sizeof(job->path),
 		     arguments->output != NULL ? arguments->output : "", job->found->service,
 		     job->found->ring_pid, job->found->made_unix_ns,
 		     &arguments->compression.compressor);
 	remove_unfinished(job->path);
-	job->dump.path = job->path;
 	job->dump.taken = KY_DUMP_REPLACED;
-	job->dump.compressor = arguments->compression.compressor;
+	return 0;
 }
 
 static void add_pairs(struct recover_job *job)
@@ -312,6 +360,14 @@ static void say_done(struct recover_job *job)
 	ky_buf_release(&out);
 }
 
+/* In one line, for who sends it. */
+static void say_segment(const struct recover_job *job)
+{
+	if (!ky_cli_is_quiet())
+		ky_cli_notice("%s: made from the ring of pid %u, which ended: %s", job->path,
+			      job->found->ring_pid, job->ending_text);
+}
+
 /* Killed before the ring is gone, the next recover does the same: the whole chunks say where to go
  * on. */
 static void trim_tail(const struct recover_job *job)
@@ -342,15 +398,36 @@ static bool is_gone(const struct recover_job *job)
 	return fstat(job->ring.fd, &st) != 0 || st.st_nlink == 0;
 }
 
+/* Its lock is held from before its files are read. -ENOENT: it is for another recover. */
+static int find_place(struct recover_job *job)
+{
+	memcpy(job->run, job->tail.path, sizeof(job->run));
+	return job->arguments->into != NULL ?
+		       ky_rest_place_open(&job->place, job->arguments->into, job->run) :
+		       0;
+}
+
 static void recover_open(struct recover_job *job, struct totals *totals)
 {
 	char why[KY_DISK_ROOM_BYTES];
 	const char *path;
 	int err = ky_ring_guarded(&job->ring, read_ending, job);
 
+	if (!err)
+		err = find_place(job);
+	if (job->arguments->into != NULL && (err == -ENOENT || err == -EBUSY))
+		return;
+	/* That one was killed when it was done but for the ring. */
+	if (!err && job->arguments->into != NULL && job->rest_plus_1 &&
+	    ky_rest_place_has(&job->place, job->rest_plus_1 - 1)) {
+		totals->trouble += remove_ring(job) < 0;
+		return;
+	}
 	if (!err) {
 		ky_ring_tail_settle(&job->tail);
-		choose_file(job);
+		err = choose_file(job);
+	}
+	if (!err) {
 		add_pairs(job);
 		ky_ring_clock(&job->clock, job->found);
 		if (!job->arguments->is_json)
@@ -396,6 +473,7 @@ static void recover(const struct recover_arguments *arguments, const struct ky_f
 	}
 	job->arguments = arguments;
 	job->found = found;
+	job->place = (struct ky_rest_place){-1, -1};
 	err = ky_ring_open(&job->ring, found, true, why);
 	if (err == -ENOENT) {
 		ky_free(job);
@@ -406,15 +484,20 @@ static void recover(const struct recover_arguments *arguments, const struct ky_f
 		totals->trouble++;
 	} else if (ky_ring_claim(job->ring.fd) != 0) {
 		totals->held++;
-		ky_cli_notice("%s: another kymo (a run, or a recover) is making a trace of it; "
-			      "skipped",
-			      found->path);
+		if (arguments->into == NULL)
+			ky_cli_notice(
+				"%s: another kymo (a run, or a recover) is making a trace of it; "
+				"skipped",
+				found->path);
 	} else if (!is_gone(job)) {
 		recover_open(job, totals);
 	}
 	ky_ring_close(&job->ring);
+	ky_rest_place_close(&job->place);
 	/* Names take their time: another kymo does not wait for the ring's lock meanwhile. */
-	if (job->is_recovered)
+	if (job->is_recovered && arguments->into != NULL)
+		say_segment(job);
+	else if (job->is_recovered)
 		say_done(job);
 	ky_free(job);
 }
@@ -466,7 +549,7 @@ static int recover_all(const struct recover_arguments *arguments, const char *se
 	if (rings.is_incomplete)
 		ky_cli_notice("there are more rings than one run reads: run it again");
 	ky_found_rings_release(&rings);
-	if (service == NULL && is_none(totals))
+	if (service == NULL && arguments->into == NULL && is_none(totals))
 		ky_cli_notice("no dead process has left a ring");
 	return KY_EXIT_OK;
 }
@@ -547,6 +630,21 @@ static int make_output(const char *path)
 	return err ? err : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
+int ky_recover_into(const char *directory, const struct ky_ring_query *query)
+{
+	struct recover_arguments arguments = {.into = directory, .query = *query};
+	struct totals totals = {.recovered = 0};
+	int code = ky_compressor_choose(&arguments.compression.compressor, KYMO_COMPRESSION_ZSTD,
+					KY_RECOVER_LEVEL);
+
+	if (code) {
+		ky_cli_error("%s", kymo_error_text(code));
+		return KY_EXIT_TROUBLE;
+	}
+	code = recover_all(&arguments, NULL, &totals);
+	return code == KY_EXIT_OK && totals.trouble ? KY_EXIT_TROUBLE : code;
+}
+
 int ky_cmd_recover(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&ky_compression_argp, 0, 0, 0},
@@ -581,6 +679,8 @@ int ky_cmd_recover(int argc, char **argv)
 		ky_cli_error("%s: %s", arguments.output, kymo_error_text(code));
 		return KY_EXIT_TROUBLE;
 	}
+	if (arguments.into != NULL) /* it is on behalf of a sender */
+		(void)setpriority(PRIO_PROCESS, 0, 10);
 	code = recover_wanted(&arguments, &totals);
 	(void)ky_ring_keep(&arguments.query, &kept);
 	/* It fails, as it should, if anything was written there. */

@@ -393,7 +393,8 @@ static int run(struct session *session)
 	if (exec_error != 0)
 		return exec_failure(session, exec_error);
 	if (session->is_recording) {
-		ky_sending_begin(&session->sending, &session->options);
+		ky_sending_begin(&session->sending, &session->options,
+				 session->environment.ring_directory);
 		record_until_the_end(session);
 		report_result(session);
 		ky_run_rings_totals(session->rings, &totals);

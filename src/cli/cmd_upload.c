@@ -6,6 +6,8 @@
 #include <base/now.h>
 #include <base/out_text.h>
 #include <cli/destinations.h>
+#include <cli/recover_into.h>
+#include <cli/sent_text.h>
 #include <cli/shared_options.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -14,6 +16,7 @@
 
 struct upload_arguments {
 	struct ky_destinations destinations;
+	struct ky_ring_query query;
 	const char *directory;
 	bool is_json;
 };
@@ -25,7 +28,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->destinations;
-		state->child_inputs[1] = &arguments->is_json;
+		state->child_inputs[1] = &arguments->query;
+		state->child_inputs[2] = &arguments->is_json;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->directory)
@@ -78,18 +82,21 @@ static void print_json(const struct ky_sender_totals *totals, struct ky_buf *out
 	ky_out_text(out, "\n");
 }
 
-static void print_text(const struct ky_sender_totals *totals, struct ky_buf *out)
+static void print_line(struct ky_buf *out, const struct ky_sender_totals *totals)
 {
-	char bytes[KY_OUT_CELL_BYTES], count[KY_OUT_CELL_BYTES];
-
-	ky_out_safe(out, totals->name, strlen(totals->name));
-	ky_out_format(out, ": sent %s segment%s, %s", ky_out_count(count, totals->taken_count),
-		      totals->taken_count == 1 ? "" : "s",
-		      ky_out_bytes(bytes, totals->taken_bytes));
-	if (totals->waiting_count)
-		ky_out_format(out, "; %s left, %s", ky_out_count(count, totals->waiting_count),
-			      ky_out_bytes(bytes, totals->waiting_bytes));
+	ky_sent_text(out, totals);
 	ky_out_text(out, "\n");
+}
+
+static void say_left(const struct ky_sender_totals *totals)
+{
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	ky_sent_left_text(&text, totals);
+	if (!ky_buf_append(&text, "", 1))
+		ky_cli_error("%s", (const char *)text.bytes);
+	ky_buf_release(&text);
 }
 
 static int report(const struct upload_arguments *arguments, const struct ky_sender *sender)
@@ -104,17 +111,14 @@ static int report(const struct upload_arguments *arguments, const struct ky_send
 		if (arguments->is_json)
 			print_json(&totals, &out);
 		else if (!ky_cli_is_quiet())
-			print_text(&totals, &out);
+			print_line(&out, &totals);
 		if (totals.waiting_count || totals.elsewhere_count || totals.reason[0])
 			code = KY_EXIT_TROUBLE;
 		if (totals.elsewhere_count)
 			ky_cli_error("%s: another process sends %llu of the runs", totals.name,
 				     (unsigned long long)totals.elsewhere_count);
 		if (totals.waiting_count)
-			ky_cli_error("%s: %llu left, the oldest is %s; they stay there, and the "
-				     "next upload sends them",
-				     totals.name, (unsigned long long)totals.waiting_count,
-				     totals.first_waiting);
+			say_left(&totals);
 	}
 	if (ky_cli_print(&out))
 		code = KY_EXIT_TROUBLE;
@@ -145,6 +149,7 @@ static int upload(const struct upload_arguments *arguments, struct ky_sender *se
 int ky_cmd_upload(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&ky_destinations_argp, 0, 0, 0},
+						     {&ky_ring_argp, 0, 0, 0},
 						     {&ky_json_argp, 0, 0, 0},
 						     {&ky_common_argp, 0, 0, 0},
 						     {0}};
@@ -153,7 +158,8 @@ int ky_cmd_upload(int argc, char **argv)
 		parse,
 		"DIR",
 		"Sends the sealed segments below DIR that a destination does not have yet, oldest "
-		"first, and what dead processes left. Nothing is deleted here. What a destination "
+		"first. What dead processes left in their rings becomes segments of their runs "
+		"before. Nothing is deleted here. What a destination "
 		"has is in a list beside the segments, so that each is sent once.\v"
 		"Credentials, region and endpoint are those of the AWS tools: AWS_ACCESS_KEY_ID "
 		"and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL. Exit "
@@ -164,7 +170,7 @@ int ky_cmd_upload(int argc, char **argv)
 	struct upload_arguments arguments = {.directory = NULL};
 	struct ky_sender_options options = {.say = say};
 	struct ky_sender *sender;
-	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	int code = ky_option_parse(&argp, argc, argv, 0, &arguments), recovered;
 
 	if (code)
 		return code;
@@ -176,7 +182,10 @@ int ky_cmd_upload(int argc, char **argv)
 		ky_cli_error("no memory");
 		return KY_EXIT_TROUBLE;
 	}
+	recovered = ky_recover_into(arguments.directory, &arguments.query);
 	code = upload(&arguments, sender);
+	if (code == KY_EXIT_OK)
+		code = recovered;
 	ky_sender_close(sender);
 	return code;
 }

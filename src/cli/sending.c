@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <cli/sending.h>
 
 #include <base/now.h>
-#include <base/out_text.h>
+#include <cli/sent_text.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <session/run_say.h>
-#include <stdio.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK_NS UINT64_C(20000000)
@@ -17,7 +22,43 @@ static void say(void *ctx, const char *text)
 	ky_run_say("%s", text);
 }
 
-void ky_sending_begin(struct ky_sending *sending, struct ky_run_options *options)
+/* `kymo recover --into DIR`, with the signals of a program that is started. */
+static pid_t start_recovery(const char *directory, const char *ring_directory)
+{
+	const char *words[] = {"kymo",    "recover",    "--quiet",      "--into",
+			       directory, "--ring-dir", ring_directory, NULL};
+	char *arguments[sizeof(words) / sizeof(words[0])];
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	pid_t pid = 0;
+
+	memcpy(arguments, words, sizeof(words));
+	sigemptyset(&none);
+	sigfillset(&all);
+	if (posix_spawnattr_init(&attributes) != 0)
+		return 0;
+	if (posix_spawnattr_setsigmask(&attributes, &none) != 0 ||
+	    posix_spawnattr_setsigdefault(&attributes, &all) != 0 ||
+	    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) !=
+		    0 ||
+	    posix_spawn(&pid, "/proc/self/exe", NULL, &attributes, arguments, environ) != 0)
+		pid = 0;
+	posix_spawnattr_destroy(&attributes);
+	return pid;
+}
+
+/* In the sender's thread. */
+static bool has_recovered(void *ctx)
+{
+	struct ky_sending *sending = ctx;
+
+	if (sending->recovery && waitpid(sending->recovery, NULL, WNOHANG) != 0)
+		sending->recovery = 0;
+	return !sending->recovery;
+}
+
+void ky_sending_begin(struct ky_sending *sending, struct ky_run_options *options,
+		      const char *ring_directory)
 {
 	struct ky_sender_options sender = {.directory = options->session.agent.output.directory,
 					   .owner_pid = (uint32_t)getpid(),
@@ -28,27 +69,31 @@ void ky_sending_begin(struct ky_sending *sending, struct ky_run_options *options
 	if (!options->destinations.count)
 		return;
 	ky_destinations_make(&options->destinations, &sender);
-	err = ky_send_thread_open(&sending->thread, &sender);
+	sending->recovery = start_recovery(sender.directory, ring_directory);
+	err = ky_send_thread_open(&sending->thread, &sender, has_recovered, sending);
 	if (err)
 		ky_run_say("nothing is sent (%s); `kymo upload` sends it later",
 			   kymo_error_text(err));
 }
 
+static void say_text(void (*put)(struct ky_buf *out, const struct ky_sender_totals *totals),
+		     const struct ky_sender_totals *totals)
+{
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	put(&text, totals);
+	if (!ky_buf_append(&text, "", 1))
+		ky_run_say("%s", (const char *)text.bytes);
+	ky_buf_release(&text);
+}
+
 static void report(const struct ky_sending *sending, const struct ky_sender_totals *totals)
 {
-	char bytes[KY_OUT_CELL_BYTES];
-
 	if (!sending->is_quiet)
-		ky_run_say("%s: sent %" PRIu64 " segment%s, %s", totals->name, totals->taken_count,
-			   totals->taken_count == 1 ? "" : "s",
-			   ky_out_bytes(bytes, totals->taken_bytes));
+		say_text(ky_sent_text, totals);
 	if (totals->waiting_count)
-		ky_run_say("%s: %" PRIu64 " segment%s (%s) left, the oldest is %s%s%s; `kymo "
-			   "upload` or the next run sends them",
-			   totals->name, totals->waiting_count,
-			   totals->waiting_count == 1 ? "" : "s",
-			   ky_out_bytes(bytes, totals->waiting_bytes), totals->first_waiting,
-			   totals->reason[0] ? ": " : "", totals->reason);
+		say_text(ky_sent_left_text, totals);
 }
 
 void ky_sending_end(struct ky_sending *sending, struct ky_run_child *child, uint64_t lost_count)

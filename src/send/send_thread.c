@@ -15,10 +15,13 @@
 
 #define NICE 10
 #define PACE_NS UINT64_C(1000000000)
+#define READY_NS UINT64_C(20000000)
 
 struct ky_send_thread {
 	struct ky_sender *sender;
 	const char *directory;
+	bool (*is_ready)(void *ctx); /* NULL: it is */
+	void *ready_ctx;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -41,6 +44,16 @@ static uint64_t wait_until(struct ky_send_thread *thread, uint64_t until_ns, uin
 	deadline_ns = thread->deadline_ns;
 	pthread_mutex_unlock(&thread->lock);
 	return deadline_ns;
+}
+
+static void wait_until_ready(struct ky_send_thread *thread)
+{
+	uint64_t deadline_ns = UINT64_MAX, now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	while (thread->is_ready && now_ns < deadline_ns && !thread->is_ready(thread->ready_ctx)) {
+		deadline_ns = wait_until(thread, now_ns + READY_NS, deadline_ns);
+		now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	}
 }
 
 static void send_while_it_records(struct ky_send_thread *thread)
@@ -79,13 +92,15 @@ static void *run(void *ctx)
 
 	pthread_setname_np(pthread_self(), "kymo-send");
 	(void)setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + NICE);
+	wait_until_ready(thread);
 	send_while_it_records(thread);
 	send_the_rest(thread);
 	__atomic_store_n(&thread->is_done, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-int ky_send_thread_open(struct ky_send_thread **out, const struct ky_sender_options *options)
+int ky_send_thread_open(struct ky_send_thread **out, const struct ky_sender_options *options,
+			bool (*is_ready)(void *ctx), void *ready_ctx)
 {
 	struct ky_send_thread *thread = ky_alloc(sizeof(*thread));
 	pthread_condattr_t clock;
@@ -96,6 +111,8 @@ int ky_send_thread_open(struct ky_send_thread **out, const struct ky_sender_opti
 		return -ENOMEM;
 	thread->deadline_ns = UINT64_MAX;
 	thread->directory = options->directory;
+	thread->is_ready = is_ready;
+	thread->ready_ctx = ready_ctx;
 	err = ky_sender_open(&thread->sender, options);
 	if (err) {
 		ky_free(thread);

@@ -13,8 +13,10 @@
 
 struct ky_send_thread;
 
-/* Returns 0; -ENOMEM; -EAGAIN: no thread can be made. */
-int ky_send_thread_open(struct ky_send_thread **out, const struct ky_sender_options *options);
+/* is_ready: NULL, or asked by the thread until it is true: nothing is sent before. Returns 0;
+ * -ENOMEM; -EAGAIN: no thread can be made. */
+int ky_send_thread_open(struct ky_send_thread **out, const struct ky_sender_options *options,
+			bool (*is_ready)(void *ctx), void *ready_ctx);
 
 /* No segment comes any more: sends what is there until deadline_ns of CLOCK_MONOTONIC. May come
  * again, with another time. Does not wait. */

@@ -337,7 +337,9 @@ struct ky_ring_drained {
 		_Atomic uint64_t last_ties;  /* records of that stamp reported so far */
 	} chunks[KY_DRAINED_CHUNKS];
 	_Atomic uint32_t path_bytes; /* written last (release); 0: no process streams */
-	uint32_t reserved;
+	/* The segment of that run in which a recovery writes the rest, + 1: noted before it has its
+	 * name, so that the next recovery knows it. 0: none. */
+	_Atomic uint32_t rest_plus_1;
 	char path[KY_DRAINED_PATH_BYTES]; /* absolute: run directory, or the file */
 };
 

@@ -155,7 +155,7 @@ class Wrong(unittest.TestCase):
                 "export": ["--format", "folded", "x"], "convert": ["-o", "o.trc", "x"], "ps": []}
         free = {"--columns", "--sort", "--where", "--group-by", "--debug-dir", "--junit", "--span",
                 "--type", "--output", "--reason", "--label", "--service", "--live"}
-        wrong = {"--metadata": "=", "--ring-dir": "x" * 300, "--dump-dir": ""}
+        wrong = {"--metadata": "=", "--ring-dir": "x" * 300, "--dump-dir": "", "--into": ""}
         for option in options:
             if not option.argument or option.name in free:
                 continue

@@ -11,13 +11,15 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import unittest
 
 HOST = os.path.abspath(sys.argv.pop(3))
 from cli_case import main  # noqa: E402
 import test_upload  # noqa: E402
-from test_upload import MockS3, Upload  # noqa: E402
+from test_upload import DEADLINE_S, MockS3, Upload, wait_until  # noqa: E402
 import test_scrub  # noqa: E402
 from test_symbolize import build, build_id, function  # noqa: E402
 from trace_maker import Trace  # noqa: E402
@@ -213,6 +215,104 @@ class Symbols(Outgoing):
             self.assertTrue(self.rows(server))
 
 
+class Rings(test_upload.Records):
+    """Recorder and program are killed together: the rest is in the ring."""
+
+    def setUp(self):
+        super().setUp()
+        self.rings = self.dir / "rings"
+
+    def kill_both(self, server):
+        ready = self.dir / f"ready{len(list(self.dir.glob('ready*')))}"
+        with self.start(server, "--upload-timeout", "0", "--", HOST, "2000", f"touch={ready}",
+                        f"wait={self.dir / 'never'}") as process:
+            wait_until(ready.exists)
+            wait_until(lambda: list(self.traces.glob("*/2*/*.active")))
+            process.send_signal(signal.SIGSTOP)
+            pid, = subprocess.run(["pgrep", "-P", str(process.pid)], check=True, text=True,
+                                  capture_output=True).stdout.split()
+            os.kill(int(pid), signal.SIGKILL)
+            process.kill()
+            process.wait()
+        return int(pid)
+
+    def polls(self, server):
+        """Of all that arrived, once each."""
+        for number, (body, _) in enumerate(server.objects.values()):
+            (self.dir / f"copy{number}.gz").write_bytes(body)
+        return next(one["count"] for one in json.loads(self.run_kymo(
+            "info", "--json", *self.dir.glob("copy*.gz")).stdout)["types"]
+                    if one["name"] == "PollEndEvent")
+
+    def test_an_upload_sends_what_dead_processes_left_in_rings(self):
+        with MockS3() as server:
+            server.server.server_close()
+            pid = self.kill_both(server)
+        self.assertEqual(len(list(self.rings.glob("*.ring"))), 1)
+        with MockS3() as server:
+            done = self.upload(server, "--ring-dir", str(self.rings), redact=None)
+            self.assertRegex(done.stderr, rf"made from the ring of pid {pid}, which ended")
+            self.assertEqual(self.polls(server), 2000)
+            self.assertEqual(list(self.rings.glob("*.ring")), [])
+            count = len(server.objects)
+            self.upload(server, "--ring-dir", str(self.rings), redact=None)
+            self.assertEqual(len(server.objects), count)
+
+    def test_the_next_run_sends_it_too(self):
+        with MockS3() as server:
+            server.server.server_close()
+            self.kill_both(server)
+        with MockS3() as server:
+            self.run_kymo_to(server, "--", HOST, "1000")
+            self.assertEqual(list(self.rings.glob("*.ring")), [])
+            segments = {path.parent.name for path in self.segments()}
+            self.assertEqual(len(segments), 2)
+            self.assertEqual(len(server.objects), len(self.segments()))
+
+    def test_a_living_process_keeps_its_ring(self):
+        ready, end = self.dir / "ready", self.dir / "end"
+        with MockS3() as server, \
+                self.start(server, "--", HOST, "2000", f"touch={ready}", f"wait={end}") as process:
+            wait_until(ready.exists)
+            wait_until(lambda: list(self.traces.glob("*/2*/*.active")))
+            self.upload(server, "--ring-dir", str(self.rings), redact=None)
+            self.assertEqual(len(list(self.rings.glob("*.ring"))), 1)
+            self.assertEqual(server.objects, {})
+            end.touch()
+            _, err = process.communicate(timeout=DEADLINE_S)
+            self.assertIn("nothing lost", err)
+            self.assertEqual(len(server.objects), 1)
+
+    def test_rings_of_others_stay(self):
+        """Of a process that was not recorded into this directory."""
+        ready = self.dir / "ready"
+        self.make_run(1)
+        self.rings.mkdir(mode=0o700)
+        with subprocess.Popen([HOST, "2000", f"touch={ready}", f"wait={self.dir / 'never'}"],
+                              env={**os.environ, "KYMO_RING_DIR": str(self.rings)}) as process:
+            wait_until(ready.exists)
+            process.kill()
+        with MockS3() as server:
+            self.upload(server, "--ring-dir", str(self.rings))
+            self.assertEqual(len(server.objects), 1)
+        self.assertEqual(len(list(self.rings.glob("*.ring"))), 1)
+
+    def test_a_recovery_that_was_killed_before_the_ring_went_adds_nothing(self):
+        with MockS3() as server:
+            server.server.server_close()
+            self.kill_both(server)
+        ring, = self.rings.glob("*.ring")
+        kept = self.dir / "kept"
+        os.link(ring, kept)
+        with MockS3() as server:
+            self.upload(server, "--ring-dir", str(self.rings), redact=None)
+            count = len(server.objects)
+            kept.rename(ring)
+            self.upload(server, "--ring-dir", str(self.rings), redact=None)
+            self.assertEqual(len(server.objects), count)
+            self.assertEqual(list(self.rings.glob("*.ring")), [])
+
+
 class Records(test_upload.Records):
     def test_what_a_run_sends_is_redacted(self):
         with MockS3() as server:
@@ -225,6 +325,7 @@ class Records(test_upload.Records):
 
 for case in [name for name in dir(test_upload.Records) if name.startswith("test_")]:
     setattr(Records, case, None)  # they run where they stand
+    setattr(Rings, case, None)
 
 if __name__ == "__main__":
     test_upload.HOST = HOST

@@ -39,10 +39,8 @@ static void crc32c__is_castagnolis(void **state)
 
 static struct kymo_segment write_segment(const char *path, const void *bytes, size_t count)
 {
-	struct kymo_segment segment = {.size = sizeof(segment),
-				       .path = path,
-				       .directory = top,
-				       .name = "0.trc.zst"};
+	struct kymo_segment segment = {
+		.size = sizeof(segment), .path = path, .directory = top, .name = "0.trc.zst"};
 
 	segment.fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	assert_true(segment.fd >= 0);
