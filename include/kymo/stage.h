@@ -33,8 +33,9 @@ struct kymo_stage_result {
 	size_t size;     /* sizeof(struct kymo_stage_result) */
 	uint32_t answer; /* enum kymo_stage_answer */
 	uint32_t reserved;
-	uint64_t again_ns;                    /* of AGAIN: how long to wait */
-	char reason[KYMO_STAGE_REASON_BYTES]; /* one sentence, without secrets */
+	uint64_t again_ns; /* of AGAIN: how long to wait */
+	/* One sentence, without secrets; of TAKEN: what the user should know, else empty. */
+	char reason[KYMO_STAGE_REASON_BYTES];
 };
 
 /* A sealed segment. Strings and the descriptor are the caller's, valid during the call. */

@@ -4,6 +4,8 @@
 
 #include <base/quantity.h>
 #include <ship/disk_room.h>
+#include <cli/push_child.h>
+#include <cli/request_bodies.h>
 #include <cli/traces.h>
 #include <ship/out_file.h>
 #include <base/out_text.h>
@@ -19,9 +21,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PUSH_NS UINT64_C(30000000000)
+
 enum {
 	KEY_FORMAT = KY_OPTION_KEY_OWN,
-	KEY_LIVE
+	KEY_LIVE,
+	KEY_PUSH,
+	KEY_PUSH_TIMEOUT
 };
 
 struct export_format {
@@ -29,17 +35,32 @@ struct export_format {
 	int (*put)(struct ky_buf *out, const struct ky_export *export); /* samples */
 	int (*put_timeline)(struct ky_buf *out, struct ky_export *export);
 	bool is_gzip, is_binary;
+	uint32_t bodies; /* of requests: bits of enum ky_push_signal; 0: it is no such format */
+	bool is_hidden;
 };
+#define BODY(signal) (1u << (signal))
+#define OTLP_BODIES (BODY(KY_PUSH_TRACES) | BODY(KY_PUSH_METRICS))
 
 static const struct export_format formats[] = {
-	{"folded", ky_export_folded, NULL, false, false},
-	{"pprof", ky_export_pprof, NULL, true, true},
-	{"speedscope", ky_export_speedscope, NULL, false, false},
-	{"firefox", ky_export_firefox, NULL, false, false},
-	{"perfetto", NULL, ky_export_perfetto, false, true},
-	{"chrome", NULL, ky_export_chrome, false, false},
+	{.name = "folded", .put = ky_export_folded},
+	{.name = "pprof", .put = ky_export_pprof, .is_gzip = true, .is_binary = true},
+	{.name = "speedscope", .put = ky_export_speedscope},
+	{.name = "firefox", .put = ky_export_firefox},
+	{.name = "perfetto", .put_timeline = ky_export_perfetto, .is_binary = true},
+	{.name = "chrome", .put_timeline = ky_export_chrome},
+	{.name = "otlp", .is_binary = true, .bodies = OTLP_BODIES},
+	{.name = "otlp-traces", .is_binary = true, .bodies = BODY(KY_PUSH_TRACES)},
+	{.name = "otlp-metrics", .is_binary = true, .bodies = BODY(KY_PUSH_METRICS)},
+	/* Of the processes that analyse segments: push_child.h. */
+	{.name = KY_PUSH_FORMAT_OTLP, .is_binary = true, .bodies = OTLP_BODIES, .is_hidden = true},
+	{.name = KY_PUSH_FORMAT_PPROF,
+	 .put = ky_export_pprof,
+	 .is_binary = true,
+	 .bodies = BODY(KY_PUSH_PPROF),
+	 .is_hidden = true},
 };
-#define FORMAT_NAMES "folded, pprof, speedscope, firefox, perfetto or chrome"
+#define FORMAT_NAMES                                                                               \
+	"folded, pprof, speedscope, firefox, perfetto, chrome, otlp, otlp-traces or otlp-metrics"
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
 
 struct export_arguments {
@@ -51,6 +72,8 @@ struct export_arguments {
 	struct ky_filter filter;
 	uint32_t kind;
 	bool has_kind, is_live, is_json;
+	const char *push; /* NULL: to a file */
+	uint64_t push_ns;
 };
 
 /* Where the bytes go. */
@@ -61,8 +84,13 @@ struct export_file {
 };
 
 static const struct argp_option options[] = {
-	{"format", KEY_FORMAT, "folded|pprof|speedscope|firefox|perfetto|chrome", 0,
+	{"format", KEY_FORMAT,
+	 "folded|pprof|speedscope|firefox|perfetto|chrome|otlp|otlp-traces|otlp-metrics", 0,
 	 "The format to write; must be given", 0},
+	{"push", KEY_PUSH, "URL", 0,
+	 "Send it to a receiver at URL: otlp, or pprof as Pyroscope and Parca take it", 0},
+	{"push-timeout", KEY_PUSH_TIMEOUT, "DURATION", 0,
+	 "With --push: try for at most DURATION (default 30s)", 0},
 	{"kind", 'k', "cpu|off-cpu|waiting|heap", 0, "Which samples (default cpu)", 0},
 	{"live", KEY_LIVE, 0, 0, "With --kind heap: only what was not freed", 0},
 	{0},
@@ -90,6 +118,38 @@ static void parse_kind(struct export_arguments *arguments, const char *text)
 	arguments->has_kind = true;
 }
 
+static bool is_sample_format(const struct export_format *format)
+{
+	return format->put != NULL;
+}
+
+static void check(const struct export_arguments *arguments)
+{
+	const struct export_format *format = arguments->format;
+
+	if (!format)
+		ky_option_error("say which format with --format " FORMAT_NAMES);
+	if (arguments->has_kind && !is_sample_format(format))
+		ky_option_error("--kind chooses samples, which %s does not have; leave it out",
+				format->name);
+	if (arguments->is_live && arguments->kind != KY_STACK_ALLOC)
+		ky_option_error("--live goes with --kind heap");
+	if (arguments->push && !format->bodies && strcmp(format->name, "pprof") != 0)
+		ky_option_error("--push goes with --format otlp and pprof, not with %s",
+				format->name);
+	if (arguments->push)
+		ky_request_bodies_check(arguments->push, is_sample_format(format));
+	if (!arguments->push && !format->is_hidden && format->bodies == OTLP_BODIES)
+		ky_option_error(
+			"otlp is two requests: send them with --push URL, or write one with "
+			"--format otlp-traces or otlp-metrics");
+	if (!is_sample_format(format) && format->bodies &&
+	    (arguments->filter.has_task || arguments->filter.has_worker))
+		ky_option_error("--task and --worker choose rows, which %s does not have; leave "
+				"them out",
+				format->name);
+}
+
 static error_t parse(int key, char *text, struct argp_state *state)
 {
 	struct export_arguments *arguments = state->input;
@@ -112,15 +172,18 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case KEY_LIVE:
 		arguments->is_live = true;
 		return 0;
+	case KEY_PUSH:
+		arguments->push = text;
+		return 0;
+	case KEY_PUSH_TIMEOUT:
+		if (!ky_quantity_in(ky_quantity_ns, text, 0, UINT64_C(86400000000000),
+				    &arguments->push_ns))
+			ky_option_error("--push-timeout is a duration such as 30s, at most 24h, "
+					"not '%s'",
+					text);
+		return 0;
 	case ARGP_KEY_END:
-		if (!arguments->format)
-			ky_option_error("say which format with --format " FORMAT_NAMES);
-		if (arguments->has_kind && arguments->format->put_timeline)
-			ky_option_error("--kind chooses samples, which %s does not have; leave it "
-					"out",
-					arguments->format->name);
-		if (arguments->is_live && arguments->kind != KY_STACK_ALLOC)
-			ky_option_error("--live goes with --kind heap");
+		check(arguments);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -168,7 +231,7 @@ static int choose(const struct ky_trace *trace, const struct export_arguments *a
 			return KY_EXIT_TROUBLE;
 		}
 	}
-	if (arguments->format->put_timeline)
+	if (!is_sample_format(arguments->format) || arguments->format->bodies || arguments->push)
 		return KY_EXIT_OK;
 	if (ky_export_prepare(export)) {
 		ky_cli_error("out of memory");
@@ -189,7 +252,7 @@ static bool is_gzip(const struct export_arguments *arguments)
 	const char *dot = strrchr(arguments->output.path, '.');
 
 	return arguments->format->is_gzip ||
-	       (arguments->format->put_timeline && dot && strcmp(dot, ".gz") == 0);
+	       (!is_sample_format(arguments->format) && dot && strcmp(dot, ".gz") == 0);
 }
 
 static int open_file(struct export_file *out, const struct export_arguments *arguments)
@@ -396,19 +459,149 @@ static int put_samples(const struct export_arguments *arguments, struct ky_expor
 	return KY_EXIT_OK;
 }
 
+/* ---- requests ---- */
+
+static void say_requests_json(const struct export_arguments *arguments,
+			      const struct ky_request_bodies *bodies)
+{
+	struct ky_buf out;
+
+	ky_buf_init(&out, 0);
+	ky_json_open(&out, NULL, "{");
+	ky_json_text(&out, "output", arguments->push ? arguments->push : arguments->output.path);
+	ky_json_text(&out, "format", arguments->format->name);
+	if (is_sample_format(arguments->format)) {
+		ky_json_number(&out, "profiles", bodies->profile_count);
+		ky_json_number(&out, "samples", bodies->sample_count);
+	} else {
+		ky_json_number(&out, "polls", bodies->otlp.poll_count);
+		ky_json_number(&out, "delays", bodies->otlp.delay_count);
+		ky_json_number(&out, "sites", bodies->otlp.site_count);
+		ky_json_number(&out, "slow_polls", bodies->otlp.slow_count);
+		ky_json_number(&out, "poll_spans", bodies->otlp.poll_spans);
+		ky_json_number(&out, "findings", bodies->otlp.finding_spans);
+		ky_json_number(&out, "in_recorded_traces", bodies->otlp.named_spans);
+	}
+	print_json(&out);
+}
+
+static void say_requests(const struct export_arguments *arguments,
+			 const struct ky_request_bodies *bodies)
+{
+	const char *to = arguments->push ? arguments->push : arguments->output.path;
+	char polls[KY_OUT_CELL_BYTES], sites[KY_OUT_CELL_BYTES], slow[KY_OUT_CELL_BYTES],
+		spans[KY_OUT_CELL_BYTES];
+
+	if (arguments->is_json) {
+		say_requests_json(arguments, bodies);
+	} else if (ky_cli_is_quiet() || (!arguments->push && is_quiet(arguments))) {
+		return;
+	} else if (is_sample_format(arguments->format)) {
+		(void)printf("%s: %s profiles, %s samples\n", to,
+			     ky_out_count(polls, bodies->profile_count),
+			     ky_out_count(sites, bodies->sample_count));
+	} else {
+		(void)printf("%s: %s polls at %s places; spans of %s findings and the longest %s "
+			     "of %s slow polls\n",
+			     *to ? to : "OTEL_EXPORTER_OTLP_ENDPOINT",
+			     ky_out_count(polls, bodies->otlp.poll_count),
+			     ky_out_count(sites, bodies->otlp.site_count),
+			     ky_out_count(spans, bodies->otlp.finding_spans),
+			     ky_out_count(slow, bodies->otlp.poll_spans),
+			     ky_out_count(spans + KY_OUT_CELL_BYTES / 2, bodies->otlp.slow_count));
+	}
+}
+
+static int make_requests(const struct export_arguments *arguments, struct ky_export *export,
+			 const struct ky_trace_symbols *symbols, struct ky_request_bodies *bodies)
+{
+	if (is_sample_format(arguments->format))
+		return ky_request_bodies_pprof(bodies, export, symbols->table,
+					       !arguments->has_kind);
+	return ky_request_bodies_otlp(bodies, export, symbols->table);
+}
+
+/* A file of one request, or for the parent of this process all of them. */
+static int write_requests(const struct export_arguments *arguments,
+			  const struct ky_request_bodies *bodies)
+{
+	struct export_file file = {.file.fd = -1};
+	struct ky_buf out;
+	int result;
+
+	ky_buf_init(&out, 0);
+	for (uint32_t i = 0; i < KY_PUSH_SIGNALS; i++) {
+		const struct ky_buf *body = &bodies->bodies[i].bytes;
+
+		if (!(arguments->format->bodies & BODY(i)))
+			continue;
+		if (arguments->format->is_hidden)
+			ky_push_frame(&out, i, body);
+		else
+			(void)ky_buf_append(&out, body->bytes, body->used);
+	}
+	result = out.failed;
+	if (!result)
+		result = open_file(&file, arguments);
+	if (!result)
+		result = close_file(&file, &out, 0);
+	ky_buf_release(&out);
+	return result ? say_trouble(arguments, result) : KY_EXIT_OK;
+}
+
+static int put_requests(const struct export_arguments *arguments, struct ky_export *export,
+			const struct ky_trace_symbols *symbols)
+{
+	struct ky_request_bodies bodies;
+	int code;
+
+	if (!export->trace->clock_sync_count) {
+		ky_cli_error("%s has the time of day, and this trace has no reading of it",
+			     arguments->format->name);
+		return KY_EXIT_TROUBLE;
+	}
+	ky_request_bodies_init(&bodies);
+	ky_progress_step("finding causes");
+	code = make_requests(arguments, export, symbols, &bodies);
+	if (code) {
+		ky_cli_error("%s: %s", arguments->format->name, kymo_error_text(code));
+		code = KY_EXIT_TROUBLE;
+	} else if (is_sample_format(arguments->format) && !bodies.profile_count &&
+		   !arguments->format->is_hidden) {
+		ky_cli_error("no sample is in this trace; kymo report says what is");
+		code = KY_EXIT_TROUBLE;
+	} else if (arguments->push) {
+		ky_progress_step("sending");
+		code = ky_request_bodies_push(&bodies, arguments->push,
+					      is_sample_format(arguments->format),
+					      arguments->push_ns);
+	} else {
+		code = write_requests(arguments, &bodies);
+	}
+	ky_progress_quiet();
+	if (!code)
+		say_requests(arguments, &bodies);
+	ky_request_bodies_release(&bodies);
+	return code;
+}
+
 static int export_trace(struct export_arguments *arguments, struct ky_trace *trace)
 {
 	struct ky_trace_symbols symbols = {0};
 	struct ky_export export;
 	int code = choose(trace, arguments, &export);
 
+	/* A segment that leaves has its names, or shall have none. */
+	arguments->names.has_no_files = arguments->format->is_hidden;
 	if (!code && arguments->format->put_timeline)
 		return put_timeline(arguments, &export);
 	if (!code)
 		code = ky_traces_code(&arguments->input,
 				      ky_trace_symbols_open(&symbols, &arguments->input,
 							    &arguments->names, NULL, NULL));
-	if (!code)
+	if (!code && (arguments->format->bodies || arguments->push))
+		code = put_requests(arguments, &export, &symbols);
+	else if (!code)
 		code = put_samples(arguments, &export, &symbols);
 	ky_trace_symbols_close(&symbols);
 	ky_export_release(&export);
@@ -430,19 +623,20 @@ int ky_cmd_export(int argc, char **argv)
 		"inferno), pprof (go tool pprof), speedscope, the Firefox profiler. Values are "
 		"nanoseconds, or bytes; samples that do not say what they stand for are counted. "
 		"What ran when, with wakes as arrows: perfetto (ui.perfetto.dev, "
-		"trace_processor), chrome (trace events as JSON). Standard output is the "
-		"default.\v" KY_OPTION_TIME_TEXT,
+		"trace_processor), chrome (trace events as JSON). What a collector takes: otlp, "
+		"sent with --push URL, or one of its two requests as a file (otlp-traces, "
+		"otlp-metrics). Standard output is the default.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};
-	struct export_arguments arguments = {.output.path = "-"};
+	struct export_arguments arguments = {.output.path = "-", .push_ns = PUSH_NS};
 	struct ky_trace *trace = NULL;
 	int code;
 
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (code)
 		return code;
-	if (strcmp(arguments.output.path, "-") == 0 &&
+	if (!arguments.push && strcmp(arguments.output.path, "-") == 0 &&
 	    (arguments.format->is_binary || is_gzip(&arguments)) && isatty(STDOUT_FILENO)) {
 		ky_cli_error("%s does not go to a terminal; give -o FILE", arguments.format->name);
 		return KY_EXIT_USAGE;

@@ -3,6 +3,7 @@
 
 #include <base/quantity.h>
 #include <cli/cli.h>
+#include <cli/push_child.h>
 #include <cli/shared_options.h>
 #include <edit/redact.h>
 #include <send/exec_stage.h>
@@ -20,7 +21,9 @@ enum {
 
 static const struct argp_option options[] = {
 	{"to", KEY_TO, "URL", 0,
-	 "Send each sealed segment there: s3://BUCKET/PREFIX; may be repeated", 0},
+	 "Send each sealed segment there: s3://BUCKET/PREFIX; or what is in it: otlp:URL, "
+	 "pprof:URL; may be repeated",
+	 0},
 	{"exec", KEY_EXEC, "COMMAND", 0,
 	 "Run COMMAND, words without a shell, for each sealed segment, which is its input; may be "
 	 "repeated",
@@ -117,7 +120,11 @@ void ky_destinations_make(struct ky_destinations *destinations, struct ky_sender
 		if (destinations->are_commands[i] &&
 		    ky_exec_stage_make(stage, destinations->words[i], 0, why))
 			ky_option_error("--exec: %s", why);
-		if (!destinations->are_commands[i] &&
+		if (!destinations->are_commands[i] && ky_push_stage_is(destinations->words[i]) &&
+		    ky_push_stage_make(stage, destinations->words[i], ky_push_child_make, NULL,
+				       why))
+			ky_option_error("--to: %s", why);
+		if (!destinations->are_commands[i] && !ky_push_stage_is(destinations->words[i]) &&
 		    ky_s3_stage_make(stage, destinations->words[i], destinations->layout, why))
 			ky_option_error("--to: %s", why);
 		for (uint32_t j = 0; j < out->stage_count; j++)

@@ -373,3 +373,14 @@ struct ky_slice ky_redact_type(struct ky_redact *redact, uint32_t event, const c
 	}
 	return (struct ky_slice){redact->text.bytes, redact->text.used};
 }
+
+const char *ky_redact_text(struct ky_redact *redact, const char *text)
+{
+	ky_buf_clear(&redact->text);
+	if (redact->classes & KY_REDACT_PATHS)
+		put_paths(redact, (const void *)text, strlen(text));
+	else
+		put(redact, text, strlen(text));
+	put(redact, "", 1);
+	return redact->text.failed ? "" : (const char *)redact->text.bytes;
+}

@@ -66,4 +66,8 @@ struct ky_slice ky_redact_name(struct ky_redact *redact, struct ky_slice name);
 struct ky_slice ky_redact_type(struct ky_redact *redact, uint32_t event, const char *name,
 			       size_t name_bytes);
 
+/* What stands for a text that is in no event, such as a sentence about the trace: its home
+ * directories are replaced. Valid until the next call; "" where memory is short, text.failed. */
+const char *ky_redact_text(struct ky_redact *redact, const char *text);
+
 #endif

@@ -49,9 +49,12 @@ struct ky_export {
 	bool has_kind;                   /* only of tasks of this name */
 	uint32_t kind_name;              /* ... index; KY_NONE: without a name */
 	bool is_live;                    /* ALLOC: only what was not freed by to_ns */
-	bool is_counted;                 /* CPU: samples; set by ky_export_prepare() */
-	uint64_t row_count, value_sum;   /* of what is exported; set by ky_export_prepare() */
-	uint64_t *reasons;               /* OFF_CPU: each once, ascending; by the same */
+	/* pprof: what stands for a text outside of this machine; NULL: itself. */
+	const char *(*clean)(void *ctx, const char *text);
+	void *clean_ctx;
+	bool is_counted;               /* CPU: samples; set by ky_export_prepare() */
+	uint64_t row_count, value_sum; /* of what is exported; set by ky_export_prepare() */
+	uint64_t *reasons;             /* OFF_CPU: each once, ascending; by the same */
 	uint32_t reason_count;
 	/* Timelines: passes on what is in `out` and empties it; NULL: all stays there. */
 	int (*flush)(void *ctx, struct ky_buf *out);
@@ -119,6 +122,8 @@ int64_t ky_export_lines(const struct ky_export *export, struct ky_export_line **
 
 int ky_export_folded(struct ky_buf *out, const struct ky_export *export);
 int ky_export_pprof(struct ky_buf *out, const struct ky_export *export);
+/* Appends a profile as one series of push.v1.PushRequest, which Pyroscope and Parca take. */
+int ky_export_pprof_series(struct ky_buf *out, const struct ky_export *export);
 int ky_export_speedscope(struct ky_buf *out, const struct ky_export *export);
 int ky_export_firefox(struct ky_buf *out, const struct ky_export *export);
 int ky_export_perfetto(struct ky_buf *out, struct ky_export *export);

@@ -88,6 +88,10 @@ static void put_part(struct pprof_encoder *encoder, uint32_t field)
 /* Index of a new string; the table allows that one stands there twice. */
 static uint64_t add_string(struct pprof_encoder *encoder, const char *text)
 {
+	const struct ky_export *export = encoder->export;
+
+	if (export->clean)
+		text = export->clean(export->clean_ctx, text);
 	ky_proto_bytes(&encoder->strings, PROFILE_STRING_TABLE, text, strlen(text));
 	return encoder->string_count++;
 }

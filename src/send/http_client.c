@@ -322,7 +322,7 @@ int ky_http_client_open(struct ky_http_client **out, char *why)
 	pthread_once(&load_once, load);
 	if (!curl.is_loaded) {
 		snprintf(why, KY_HTTP_ERROR_BYTES,
-			 "libcurl, which sends to S3, is not installed (Debian has it in "
+			 "libcurl, which sends over HTTP, is not installed (Debian has it in "
 			 "libcurl3-gnutls)");
 		return KYMO_E_UNSUPPORTED;
 	}

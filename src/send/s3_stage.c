@@ -33,6 +33,7 @@ struct s3_stage {
 static void answer_taken(struct kymo_stage_result *result)
 {
 	result->answer = KYMO_STAGE_TAKEN;
+	result->reason[0] = '\0'; /* of a try before */
 }
 
 static void refuse(struct kymo_stage_result *result, const char *reason)

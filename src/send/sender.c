@@ -138,6 +138,8 @@ static bool send_one(struct ky_sender *sender, const struct ky_walk_run *run,
 		to->totals.taken_count++;
 		to->totals.taken_bytes += segment->bytes;
 		say_recovery(sender, to);
+		if (result.reason[0])
+			say(sender, path, result.reason);
 		(void)ky_sent_list_add(list, segment->name);
 		return true;
 	}

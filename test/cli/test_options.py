@@ -49,7 +49,7 @@ def help_options(text):
 def man_tag(line):
     """The text of a tag line: fonts and macros taken off."""
     macro, _, rest = line.replace("\\-", "-").partition(" ")
-    rest = re.sub(r"\\f[A-Z]", "", rest)
+    rest = re.sub(r"\\f[A-Z]|\\:", "", rest)
     words = [word.replace('""', '"') for word in
              re.findall(r'"((?:[^"]|"")*)"|(\S+)', rest) for word in word if word]
     return (" " if macro in (".B", ".I") else "").join(words)
