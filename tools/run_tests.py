@@ -383,6 +383,15 @@ def suite_s3():
     return tally
 
 
+def suite_otlp():
+    """Real receivers of OpenTelemetry and of profiles."""
+    tally = build("gcc")
+    if not tally.failed:
+        tally.add(command("otlp-receivers", [sys.executable, "test/send/check_otlp.py", "--build",
+                                             "build"], 1800))
+    return tally
+
+
 def suite_corpus():
     """KYMO_CORPUS_RUNS: of each program, each with its own seed."""
     tally = build("gcc", "kymo", "adapters/tokio/libkymo-preload.so")
@@ -513,6 +522,7 @@ def suites():
         "faults": script("faults", "test/faults/run.py", timeout_s=1800),
         "corpus": suite_corpus,
         "check-s3": suite_s3,
+        "check-otlp": suite_otlp,
         "model": suite_model,
         "truth": script("truth", "test/tokio/truth.py", "--runs", "40", timeout_s=4 * 3600),
         "stacks": script("stacks", "test/stacks/run_stacks.py", timeout_s=1800),
@@ -540,8 +550,8 @@ TIERS = {
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
         "wasm", "viewer-test", "interop", "perfetto", "crates-all", "journey", "demo", "guide",
         "allocs", "metrics", "off-cpu", "places",
-        "stuck", "faults", "check-s3", "corpus", "model", "stacks", "diagonal", "reliability",
-        "attach",
+        "stuck", "faults", "check-s3", "check-otlp", "corpus", "model", "stacks", "diagonal",
+        "reliability", "attach",
         "crash", "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
              "diff-groups"),

@@ -595,7 +595,8 @@ static int export_trace(struct export_arguments *arguments, struct ky_trace *tra
 	arguments->names.has_no_files = arguments->format->is_hidden;
 	if (!code && arguments->format->put_timeline)
 		return put_timeline(arguments, &export);
-	if (!code)
+	/* It reads the input again: not where there is no code to name. */
+	if (!code && (is_sample_format(arguments->format) || trace->samples.stack_count))
 		code = ky_traces_code(&arguments->input,
 				      ky_trace_symbols_open(&symbols, &arguments->input,
 							    &arguments->names, NULL, NULL));

@@ -109,7 +109,7 @@ static void put_instance(struct ky_otlp_writer *writer)
 	ky_buf_release(&text);
 }
 
-static void put_resource(struct ky_otlp_writer *writer)
+static void put_resource(struct ky_otlp_writer *writer, bool is_of_metrics)
 {
 	const struct ky_trace *trace = writer->otlp->trace;
 	struct ky_buf *out = &writer->inner;
@@ -124,9 +124,11 @@ static void put_resource(struct ky_otlp_writer *writer)
 	if (digits(pid))
 		ky_otlp_number(writer, out, RESOURCE_ATTRIBUTES, "process.pid", digits(pid));
 	put_instance(writer);
+	if (is_of_metrics)
+		return;
 	ky_otlp_number(writer, out, RESOURCE_ATTRIBUTES, "kymo.trace.start_unix_ns",
 		       ky_trace_unix_ns(trace, trace->run_first_ns));
-	/* Whoever reads a figure sees whether it is of everything that happened. */
+	/* Who reads a finding sees whether it rests on everything that happened. */
 	ky_otlp_number(writer, out, RESOURCE_ATTRIBUTES, "kymo.lost.records", trace->lost_records);
 }
 
@@ -140,13 +142,13 @@ void ky_otlp_begin(struct ky_otlp_writer *writer, const struct ky_otlp *otlp)
 		ky_buf_init(all[i], 0);
 }
 
-int ky_otlp_end(struct ky_otlp_writer *writer, struct ky_buf *out)
+int ky_otlp_end(struct ky_otlp_writer *writer, struct ky_buf *out, bool is_of_metrics)
 {
 	struct ky_buf *const all[] = {&writer->value,  &writer->pair, &writer->inner,
 				      &writer->middle, &writer->item, &writer->scope};
 	int result = 0;
 
-	put_resource(writer);
+	put_resource(writer, is_of_metrics);
 	ky_proto_message(&writer->item, OF_RESOURCE_RESOURCE, &writer->inner);
 	ky_proto_text(&writer->inner, SCOPE_NAME, "kymo");
 	ky_proto_text(&writer->inner, SCOPE_VERSION, KYMO_VERSION_STRING);

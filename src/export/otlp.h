@@ -53,8 +53,10 @@ struct ky_otlp_writer {
 };
 
 void ky_otlp_begin(struct ky_otlp_writer *writer, const struct ky_otlp *otlp);
-/* Appends resource and scope with what is in writer->scope. Returns as above, after release. */
-int ky_otlp_end(struct ky_otlp_writer *writer, struct ky_buf *out);
+/* Appends resource and scope with what is in writer->scope. Returns as above, after release.
+ * is_of_metrics: the resource is the process alone: what differs from trace to trace would make
+ * each a time series of its own. */
+int ky_otlp_end(struct ky_otlp_writer *writer, struct ky_buf *out, bool is_of_metrics);
 
 /* An attribute as field of `out`. Texts are cleaned. */
 void ky_otlp_text(struct ky_otlp_writer *writer, struct ky_buf *out, uint32_t field,

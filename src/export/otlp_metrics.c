@@ -383,7 +383,7 @@ int ky_otlp_metrics(struct ky_buf *out, struct ky_otlp *otlp)
 		otlp->delay_count = count_of(&metrics, 1);
 		otlp->site_count = metrics.site_count;
 	}
-	ended = ky_otlp_end(&metrics.writer, out);
+	ended = ky_otlp_end(&metrics.writer, out, true);
 	ky_histogram_release(&metrics.joined);
 	ky_free(metrics.sites);
 	ky_free(metrics.site_of_name);

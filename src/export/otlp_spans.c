@@ -263,7 +263,7 @@ int ky_otlp_traces(struct ky_buf *out, struct ky_otlp *otlp)
 			put_finding(&spans, &otlp->findings->list[i]);
 		put_polls(&spans);
 	}
-	ended = ky_otlp_end(&spans.writer, out);
+	ended = ky_otlp_end(&spans.writer, out, false);
 	ky_otlp_ids_release(&spans.ids);
 	return result ? result : ended;
 }
