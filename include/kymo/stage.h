@@ -46,7 +46,7 @@ struct kymo_segment {
 	const char *path;       /* opens the same; of a copy without a name: /proc/self/fd/N */
 	const char *service;    /* [A-Za-z0-9._-] */
 	const char *run;        /* of the run's directory */
-	const char *name;       /* NNNNNN.trc[.zst|.gz] */
+	const char *name;       /* NNNNNN.trc[.zst|.gz], or that of a dump */
 	const char *boot;       /* eight digits of the boot id, the pid, its start: one process */
 	const char *host;       /* the machine's name; "" */
 	uint64_t number;        /* of the segment in its run, ascending */
@@ -58,6 +58,7 @@ struct kymo_segment {
 	 * same --redact, though a copy may have other bytes: what has the same was made from it.
 	 * "": not known. */
 	const char *origin;
+	const char *dump_id; /* a ULID: it is a dump, and no part of a stream; else "" */
 };
 
 struct kymo_segment_stage {

@@ -163,3 +163,4 @@ complete -c kymo -n '__fish_seen_subcommand_from run attach' -l ring-bytes -x -d
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l ring-dir -x -a '(__fish_complete_directories)' -d 'Make ring files in DIR (default: KYMO_RING_DIR, else /dev/shm/kymo-UID)'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l trigger -x -d 'Dump when RULE holds, such as \'poll>100ms after=5s\'; may be repeated (kymo-run(1) lists what can be watched)'
 complete -c kymo -n '__fish_seen_subcommand_from run attach' -l dump-dir -x -a '(__fish_complete_directories)' -d 'Write the dumps of --trigger to DIR (default: the output\'s name and .dumps)'
+complete -c kymo -n '__fish_seen_subcommand_from upload' -l dump-dir -x -a '(__fish_complete_directories)' -d 'Send the dumps of --trigger in DIR, too (default: the directory\'s name and .dumps)'

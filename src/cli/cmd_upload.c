@@ -11,14 +11,27 @@
 #include <cli/shared_options.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <session/dump_child.h>
 #include <string.h>
 #include <sys/resource.h>
 
 struct upload_arguments {
 	struct ky_destinations destinations;
 	struct ky_ring_query query;
+	const char *dump_directory; /* NULL: beside the directory */
+	char dumps[KY_DUMP_DIRECTORY_BYTES];
 	const char *directory;
 	bool is_json;
+};
+
+enum {
+	KEY_DUMP_DIR = KY_OPTION_KEY_OWN
+};
+
+static const struct argp_option options[] = {
+	{"dump-dir", KEY_DUMP_DIR, "DIR", 0,
+	 "Send the dumps of --trigger in DIR, too (default: the directory's name and .dumps)", 0},
+	{0},
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -30,6 +43,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		state->child_inputs[0] = &arguments->destinations;
 		state->child_inputs[1] = &arguments->query;
 		state->child_inputs[2] = &arguments->is_json;
+		return 0;
+	case KEY_DUMP_DIR:
+		if (!text[0] || strlen(text) >= sizeof(arguments->dumps))
+			ky_option_error("--dump-dir is a directory, of at most %u bytes",
+					(unsigned)sizeof(arguments->dumps) - 1);
+		arguments->dump_directory = text;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->directory)
@@ -154,7 +173,7 @@ int ky_cmd_upload(int argc, char **argv)
 						     {&ky_common_argp, 0, 0, 0},
 						     {0}};
 	static const struct argp argp = {
-		NULL,
+		options,
 		parse,
 		"DIR",
 		"Sends the sealed segments below DIR that a destination does not have yet, oldest "
@@ -168,7 +187,7 @@ int ky_cmd_upload(int argc, char **argv)
 		0,
 		0};
 	struct upload_arguments arguments = {.directory = NULL};
-	struct ky_sender_options options = {.say = say};
+	struct ky_sender_options sender_options = {.say = say};
 	struct ky_sender *sender;
 	int code = ky_option_parse(&argp, argc, argv, 0, &arguments), recovered;
 
@@ -176,9 +195,12 @@ int ky_cmd_upload(int argc, char **argv)
 		return code;
 	/* Others on this machine come first. */
 	(void)setpriority(PRIO_PROCESS, 0, 10);
-	options.directory = arguments.directory;
-	ky_destinations_make(&arguments.destinations, &options);
-	if (ky_sender_open(&sender, &options)) {
+	ky_dump_child_directory(arguments.dumps, sizeof(arguments.dumps), arguments.dump_directory,
+				arguments.directory);
+	sender_options.directory = arguments.directory;
+	sender_options.dumps = arguments.dumps;
+	ky_destinations_make(&arguments.destinations, &sender_options);
+	if (ky_sender_open(&sender, &sender_options)) {
 		ky_cli_error("no memory");
 		return KY_EXIT_TROUBLE;
 	}

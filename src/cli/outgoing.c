@@ -15,7 +15,8 @@ static int read_keys(struct ky_origin_keys *keys, const struct kymo_segment *seg
 	char path[1100];
 	int fd, err;
 
-	snprintf(path, sizeof(path), "%s/..", segment->directory);
+	/* Dumps of all services are in one directory. */
+	snprintf(path, sizeof(path), "%s%s", segment->directory, segment->dump_id[0] ? "" : "/..");
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = fd < 0 ? -errno : ky_origin_keys_read(keys, fd);
 	if (fd >= 0)
@@ -38,15 +39,20 @@ static void put_name(struct ky_redact *redact, char *name, size_t name_bytes)
 	name[redact->text.failed ? 0 : count] = '\0';
 }
 
-/* They stand in the names of objects and in what is said about them. */
-static void put_names(struct ky_segment_copy *copy, uint32_t classes,
-		      const struct ky_origin_keys *keys)
+/* They stand in the names of objects and in what is said about them; a dump's own name begins with
+ * the service. */
+static void put_names(struct ky_segment_copy *copy, const struct kymo_segment *segment,
+		      uint32_t classes, const struct ky_origin_keys *keys)
 {
+	size_t service_bytes = strlen(copy->service);
 	struct ky_redact redact;
 
 	ky_redact_init_key(&redact, classes, keys->names);
 	put_name(&redact, copy->service, sizeof(copy->service));
 	put_name(&redact, copy->host, sizeof(copy->host));
+	if (segment->dump_id[0])
+		snprintf(copy->name, sizeof(copy->name), "%s%s", copy->service,
+			 segment->name + service_bytes);
 	ky_redact_release(&redact);
 }
 
@@ -75,7 +81,7 @@ static int make(void *ctx, const struct kymo_segment *segment, struct ky_segment
 		close(copy->fd);
 		copy->fd = -1;
 	}
-	put_names(copy, choice->classes, &keys);
+	put_names(copy, segment, choice->classes, &keys);
 	return err < 0 ? err : 0;
 }
 

@@ -481,16 +481,13 @@ static const struct argp_option run_options[] = {
 	{0},
 };
 
-/* What is sent are sealed segments. */
+/* What is sent are sealed segments, and dumps of rules. */
 static void check_destinations(const struct ky_agent_options *agent)
 {
 	if (agent->output.file != NULL)
 		ky_option_error("--output %s: one file has no segments to send: name a directory, "
 				"or leave out --to and --exec",
 				agent->output.file);
-	if (agent->is_flight)
-		ky_option_error("in flight mode there are no segments to send: leave out --to and "
-				"--exec, or --mode flight");
 }
 
 static error_t parse_run(int key, char *text, struct argp_state *state)

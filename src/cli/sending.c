@@ -69,6 +69,9 @@ void ky_sending_begin(struct ky_sending *sending, struct ky_run_options *options
 	if (!options->destinations.count)
 		return;
 	ky_destinations_make(&options->destinations, &sender);
+	ky_dump_child_directory(sending->dumps, sizeof(sending->dumps),
+				options->session.agent.triggers.dump_directory, sender.directory);
+	sender.dumps = sending->dumps;
 	sending->recovery = start_recovery(sender.directory, ring_directory);
 	err = ky_send_thread_open(&sending->thread, &sender, has_recovered, sending);
 	if (err)

@@ -10,6 +10,7 @@
 
 #include <cli/run_options.h>
 #include <send/send_thread.h>
+#include <session/dump_child.h>
 #include <session/run_child.h>
 #include <sys/types.h>
 
@@ -17,6 +18,7 @@ struct ky_sending {
 	struct ky_send_thread *thread; /* NULL: nothing is sent */
 	struct ky_run_options *options;
 	bool is_quiet;
+	char dumps[KY_DUMP_DIRECTORY_BYTES];
 	pid_t recovery; /* the process that reads rings of dead ones; 0: none, or it has ended */
 };
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define EXIT_AGAIN 75
-#define FACT_COUNT 10u
+#define FACT_COUNT 11u
 #define FACT_BYTES 1280u
 #define ENVIRONMENT_MAX 4096u
 #define LINE_BYTES 160u
@@ -75,6 +75,7 @@ static void make_environment(struct exec_stage *stage, const struct kymo_segment
 	put_number(stage, &facts, "BYTES", segment->byte_count);
 	put_number(stage, &facts, "START_UNIX_NS", segment->start_unix_ns);
 	put_number(stage, &facts, "END_UNIX_NS", segment->end_unix_ns);
+	put_text(stage, &facts, "DUMP", segment->dump_id);
 	for (size_t i = 0; i < facts; i++)
 		stage->environment[count++] = stage->facts[i];
 	for (char **from = environ; *from && count < ENVIRONMENT_MAX; from++)

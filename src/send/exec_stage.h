@@ -2,7 +2,8 @@
 /* exec_stage.h - a command as a destination: one process a segment, no shell.
  *
  * The segment is its standard input; what is known of it is in its environment, as KYMO_SEGMENT_
- * PATH, NAME, SERVICE, RUN, HOST, PID, NUMBER, BYTES, START_UNIX_NS and END_UNIX_NS. Exit status 0:
+ * PATH, NAME, SERVICE, RUN, HOST, PID, NUMBER, BYTES, START_UNIX_NS, END_UNIX_NS and DUMP (a
+ * ULID; empty: a segment of a stream). Exit status 0:
  * taken; 75: again later; any other, or a signal: refused, and the last line that it wrote is the
  * reason.
  * Invariants:  it has a process group of its own, which ends with it, or after the time limit. What

@@ -2,9 +2,12 @@
 #include <send/layout.h>
 
 #include <base/file_name.h>
+#include <base/json_write.h>
 #include <base/out_text.h>
 #include <inttypes.h>
 #include <kymo/base.h>
+#include <send/dump_name.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -59,10 +62,20 @@ static void add_dial9(struct ky_buf *out, const struct kymo_segment *segment)
 		      segment->number);
 }
 
+/* A dump's name begins with a service, which may have dots. */
+static const char *last_ending(const char *name)
+{
+	const char *found = strstr(name, ".trc"), *next;
+
+	while (found && (next = strstr(found + 1, ".trc")))
+		found = next;
+	return found ? found : strchr(name, '.');
+}
+
 static void add_kymo(struct ky_buf *out, const struct kymo_segment *segment)
 {
 	uint64_t start_ns = segment->start_unix_ns, end_ns = segment->end_unix_ns;
-	const char *suffix = strchr(segment->name, '.');
+	const char *suffix = last_ending(segment->name);
 	const struct tm parts = utc(start_ns);
 
 	ky_out_text(out, "k1/raw/");
@@ -90,6 +103,48 @@ int ky_layout_key(struct ky_buf *out, enum ky_layout layout, const char *prefix,
 	if (out->failed)
 		return out->failed;
 	return out->used - before > KEY_BYTES_MAX + 1 ? KYMO_E_LIMIT : 0;
+}
+
+int ky_layout_manifest_key(struct ky_buf *out, enum ky_layout layout, const char *prefix,
+			   const char *dump_id)
+{
+	ky_out_format(out, "%s%s%s/%s.json", prefix, prefix[0] ? "/" : "",
+		      layout == KY_LAYOUT_KYMO ? "k1/dump" : "dumps", dump_id);
+	(void)ky_buf_append(out, "", 1);
+	return out->failed ? out->failed : out->used > KEY_BYTES_MAX + 1 ? KYMO_E_LIMIT : 0;
+}
+
+static void add_time(struct ky_buf *out, const char *name, uint64_t unix_ns)
+{
+	const struct tm parts = utc(unix_ns);
+	char text[48];
+
+	snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%09uZ", parts.tm_year + 1900,
+		 parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+		 (uint32_t)(unix_ns % 1000000000u));
+	ky_json_text(out, name, text);
+}
+
+int ky_layout_manifest(struct ky_buf *out, const struct kymo_segment *segment, const char *key)
+{
+	struct ky_dump_name name;
+	bool is_named = ky_dump_name_parse(&name, segment->name);
+
+	ky_json_open(out, NULL, "{");
+	ky_json_text(out, "dump_id", segment->dump_id);
+	add_time(out, "triggered_at", is_named ? name.unix_ns : segment->end_unix_ns);
+	ky_json_open(out, "time_range", "[");
+	add_time(out, NULL, segment->start_unix_ns);
+	add_time(out, NULL, segment->end_unix_ns);
+	ky_json_close(out, "]");
+	ky_json_number(out, "segments_processed", 1);
+	ky_json_open(out, "metadata", "{");
+	ky_json_close(out, "}");
+	ky_json_open(out, "segments", "[");
+	ky_json_text(out, NULL, key);
+	ky_json_close(out, "]");
+	ky_json_close(out, "}");
+	return out->failed;
 }
 
 const char *ky_layout_type(enum ky_layout layout, const struct kymo_segment *segment)

@@ -24,6 +24,13 @@ enum ky_layout {
 int ky_layout_key(struct ky_buf *out, enum ky_layout layout, const char *prefix,
 		  const struct kymo_segment *segment);
 
+/* Of a dump, the object that is written after it: PREFIX/dumps/ULID.json, and in kymo's own layout
+ * PREFIX/k1/dump/ULID.json. Returns the same. */
+int ky_layout_manifest_key(struct ky_buf *out, enum ky_layout layout, const char *prefix,
+			   const char *dump_id);
+/* What it says, as dial9's: which object the dump is. key: of that one. Returns 0, -ENOMEM. */
+int ky_layout_manifest(struct ky_buf *out, const struct kymo_segment *segment, const char *key);
+
 /* The object's type: "application/gzip" .. . */
 const char *ky_layout_type(enum ky_layout layout, const struct kymo_segment *segment);
 

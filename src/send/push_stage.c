@@ -72,6 +72,12 @@ static void take(void *ctx, const struct kymo_segment *segment, struct kymo_stag
 	uint64_t due_ns = 0, rejected = 0, now_ns;
 	enum ky_verdict verdict;
 
+	/* What a dump holds is in the stream, and in the trace that ends a flight, too: points would
+	 * be counted twice. */
+	if (segment->dump_id[0]) {
+		result->answer = KYMO_STAGE_TAKEN;
+		return;
+	}
 	if (!prepare(stage, segment, result))
 		return;
 	verdict = ky_push_send(stage->push, stage->bodies, KY_PUSH_SIGNALS, &due_ns, &rejected,

@@ -93,7 +93,7 @@ static bool prepare(struct s3_stage *stage, const struct kymo_segment *segment,
 static int put_object(struct s3_stage *stage, const struct kymo_segment *segment)
 {
 	char number[24], start[24];
-	struct ky_sigv4_pair headers[9] = {
+	struct ky_sigv4_pair headers[10] = {
 		{"content-type", ky_layout_type(stage->layout, segment)},
 		{"if-none-match", "*"},
 		{"x-amz-meta-kymo-sha256", stage->body.sha256},
@@ -116,10 +116,44 @@ static int put_object(struct s3_stage *stage, const struct kymo_segment *segment
 	if (segment->origin[0])
 		headers[count++] = (struct ky_sigv4_pair){"x-amz-meta-kymo-origin",
 							  segment->origin};
+	if (segment->dump_id[0])
+		headers[count++] = (struct ky_sigv4_pair){"x-amz-meta-dump-id", segment->dump_id};
 	request.header_count = count;
 	snprintf(number, sizeof(number), "%" PRIu64, segment->number);
 	snprintf(start, sizeof(start), "%" PRIu64, segment->start_unix_ns / 1000000000u);
 	return ky_s3_client_do(&stage->client, &request, &stage->answer);
+}
+
+/* Says that a dump is whole, so it comes last. One that stands there is this dump's. */
+static enum ky_verdict put_manifest(struct s3_stage *stage, const struct kymo_segment *segment)
+{
+	const struct ky_sigv4_pair headers[] = {{"content-type", "application/json"},
+						{"if-none-match", "*"}};
+	struct ky_s3_request request = {
+		.method = "PUT", .headers = headers, .header_count = 2, .body_fd = -1};
+	enum ky_verdict verdict = KY_VERDICT_AGAIN;
+	char sha[KY_SHA256_HEX_BYTES], code[64];
+	struct ky_buf key, text;
+	int err;
+
+	ky_buf_init(&key, 0);
+	ky_buf_init(&text, 0);
+	err = ky_layout_manifest_key(&key, stage->layout, stage->place.prefix, segment->dump_id);
+	if (!err)
+		err = ky_layout_manifest(&text, segment, (const char *)stage->key.bytes);
+	if (!err) {
+		ky_sigv4_sha256(sha, text.bytes, text.used);
+		request.key = (const char *)key.bytes;
+		request.body = text.bytes;
+		request.body_bytes = text.used;
+		request.sha256 = sha;
+		err = ky_s3_client_do(&stage->client, &request, &stage->answer);
+	}
+	if (!err)
+		verdict = ky_s3_client_judge(&stage->answer, code);
+	ky_buf_release(&key);
+	ky_buf_release(&text);
+	return verdict == KY_VERDICT_EXISTS ? KY_VERDICT_TAKEN : verdict;
 }
 
 static int head_object(struct s3_stage *stage)
@@ -194,6 +228,8 @@ static void take(void *ctx, const struct kymo_segment *segment, struct kymo_stag
 		verdict = err ? KY_VERDICT_AGAIN : ky_s3_client_judge(&stage->answer, code);
 		if (verdict == KY_VERDICT_EXISTS)
 			verdict = compare(stage, segment, result);
+		if (verdict == KY_VERDICT_TAKEN && segment->dump_id[0])
+			verdict = put_manifest(stage, segment);
 		result->answer = KYMO_STAGE_REFUSED;
 		if (!err)
 			ky_s3_client_learn(&stage->client, verdict, &stage->answer);

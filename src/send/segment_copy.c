@@ -16,6 +16,7 @@ static int make(struct ky_segment_copy *copy, const struct ky_segment_filter *fi
 	copy->fd = -1;
 	snprintf(copy->service, sizeof(copy->service), "%s", segment->service);
 	snprintf(copy->host, sizeof(copy->host), "%s", segment->host);
+	snprintf(copy->name, sizeof(copy->name), "%s", segment->name);
 	err = filter->make(filter->ctx, segment, copy, why);
 	snprintf(copy->of, sizeof(copy->of), "%s", err ? "" : segment->path);
 	snprintf(copy->path, sizeof(copy->path), "/proc/self/fd/%d", copy->fd);
@@ -36,6 +37,7 @@ int ky_segment_copy_use(struct ky_segment_copy *copy, const struct ky_segment_fi
 		return err;
 	segment->service = copy->service;
 	segment->host = copy->host;
+	segment->name = copy->name;
 	segment->origin = copy->origin;
 	if (copy->fd < 0)
 		return 0;

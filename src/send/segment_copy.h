@@ -18,14 +18,15 @@ struct ky_segment_copy {
 	char of[1152]; /* the path it is a copy of; "": there is none */
 	int fd;        /* -1: nothing had to be changed, the file itself is sent */
 	char origin[KY_ORIGIN_BYTES];
-	char service[64], host[128];
+	char service[65], host[128], name[128];
 	char path[32];
 };
 
 struct ky_segment_filter {
 	void *ctx;
-	/* Fills fd, origin, service and host. why: KYMO_STAGE_REASON_BYTES for a sentence. Returns
-	 * 0; KYMO_E_*: it cannot be read; another negative error: later, perhaps. */
+	/* Fills fd and origin, changes service, host and name. why: KYMO_STAGE_REASON_BYTES for a
+	 * sentence. Returns 0; KYMO_E_*: it cannot be read; another negative error: later,
+	 * perhaps. */
 	int (*make)(void *ctx, const struct kymo_segment *segment, struct ky_segment_copy *copy,
 		    char *why);
 };

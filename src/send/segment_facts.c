@@ -14,6 +14,18 @@
 
 #define FRAMES_MAX 4096u /* clock and metadata stand among the first of a segment */
 
+static void take_pair(const struct ky_value *key, const struct ky_value *value, const char *wanted,
+		      char *out, size_t out_bytes)
+{
+	size_t count = value->text.count < out_bytes - 1 ? value->text.count : out_bytes - 1;
+
+	if (key->text.count != strlen(wanted) ||
+	    memcmp(key->text.bytes, wanted, key->text.count) != 0)
+		return;
+	memcpy(out, value->text.bytes, count);
+	out[count] = '\0';
+}
+
 static void take_pairs(struct ky_segment_facts *facts, struct ky_trc_dec *dec,
 		       const struct ky_value *entries)
 {
@@ -23,11 +35,12 @@ static void take_pairs(struct ky_segment_facts *facts, struct ky_trc_dec *dec,
 	if (!entries)
 		return;
 	ky_trc_walk_begin(&walk, entries);
-	while (ky_trc_walk_next(dec, &walk, &key, &value) > 0)
-		if (key.text.count == 4 && memcmp(key.text.bytes, "host", 4) == 0)
-			snprintf(facts->host, sizeof(facts->host), "%.*s",
-				 (int)(value.text.count < 127 ? value.text.count : 127),
-				 (const char *)value.text.bytes);
+	while (ky_trc_walk_next(dec, &walk, &key, &value) > 0) {
+		take_pair(&key, &value, "host", facts->host, sizeof(facts->host));
+		take_pair(&key, &value, "boot_id", facts->boot_id, 9);
+		take_pair(&key, &value, "process.start_time_ticks", facts->start_ticks,
+			  sizeof(facts->start_ticks));
+	}
 }
 
 static bool take_frame(struct ky_segment_facts *facts, struct ky_trc_dec *dec,
@@ -79,11 +92,25 @@ static void unpack_first(struct ky_segment_facts *facts, const char *path)
 	ky_free(bytes);
 }
 
+/* What a run's directory says of a stream, a dump says itself. */
+static void take_dump(struct ky_segment_facts *facts, const struct ky_dump_name *name)
+{
+	struct kymo_segment *segment = &facts->segment;
+
+	snprintf(facts->service, sizeof(facts->service), "%s", name->service);
+	snprintf(facts->boot, sizeof(facts->boot), "%s-%u-%s",
+		 facts->boot_id[0] ? facts->boot_id : "unknown", name->pid, facts->start_ticks);
+	ky_dump_id_make(facts->dump_id, name, facts->boot);
+	segment->number = ky_dump_name_number(name);
+	segment->pid = name->pid;
+}
+
 int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, const char *service,
 			  const char *run, const char *name, int fd)
 {
 	struct kymo_segment *segment = &facts->segment;
 	const char *slash = strrchr(path, '/');
+	struct ky_dump_name dump;
 	struct stat about;
 	bool is_active;
 
@@ -96,7 +123,8 @@ int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, cons
 		 slash ? (int)(slash - path) : 1, slash ? path : ".");
 	snprintf(facts->name, sizeof(facts->name), "%s", name);
 	snprintf(facts->boot, sizeof(facts->boot), "%s", ky_retention_run_process(facts->run));
-	(void)ky_retention_is_segment_name(name, &segment->number, &is_active);
+	if (!ky_retention_is_segment_name(name, &segment->number, &is_active))
+		segment->number = 0;
 	segment->fd = fd;
 	segment->path = path;
 	segment->service = facts->service;
@@ -112,7 +140,10 @@ int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, cons
 	segment->byte_count = (uint64_t)about.st_size;
 	segment->end_unix_ns = (uint64_t)about.st_mtim.tv_sec * 1000000000u +
 			       (uint64_t)about.st_mtim.tv_nsec;
+	segment->dump_id = facts->dump_id;
 	unpack_first(facts, path);
+	if (ky_dump_name_parse(&dump, name))
+		take_dump(facts, &dump);
 	if (!segment->start_unix_ns)
 		segment->start_unix_ns = segment->end_unix_ns;
 	return 0;

@@ -6,10 +6,13 @@
 #define KY_SEND_SEGMENT_FACTS_H
 
 #include <kymo/stage.h>
+#include <send/dump_name.h>
 
 struct ky_segment_facts {
 	struct kymo_segment segment; /* its strings are below, but for the path */
-	char service[64], run[64], name[48], boot[64], host[128], directory[1024];
+	char service[65], run[64], name[128], boot[96], host[128], directory[1024],
+		dump_id[KY_DUMP_ID_BYTES];
+	char boot_id[16], start_ticks[24]; /* of the content, for a dump */
 };
 
 /* path: of the file, the caller's. fd: open there. Returns 0, -errno. Content that cannot be read

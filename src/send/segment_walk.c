@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <send/dump_name.h>
 #include <ship/disk.h>
 #include <ship/retention.h>
 #include <stdio.h>
@@ -28,6 +29,8 @@ struct directory_walk {
 	void *ctx;
 	struct ky_walk_segment *segments; /* of the run that is being read */
 	uint32_t segment_count, segment_capacity;
+	char *names; /* of its segments, each with a zero */
+	uint32_t names_used, names_capacity;
 	uint32_t run_count;
 	bool is_ended;
 };
@@ -83,6 +86,23 @@ static bool seal(int run_fd, char *name)
 	       renameat(run_fd, active, run_fd, name) == 0;
 }
 
+/* Their names move while more are added: a segment has its own once all are there. */
+static int note_segment(struct directory_walk *walk, const char *name, uint64_t number,
+			uint64_t bytes)
+{
+	uint32_t name_bytes = (uint32_t)strlen(name) + 1;
+
+	if (ky_grow(&walk->segments, &walk->segment_capacity, walk->segment_count + 1,
+		    sizeof(*walk->segments)) ||
+	    ky_grow(&walk->names, &walk->names_capacity, walk->names_used + name_bytes, 1))
+		return -ENOMEM;
+	memcpy(walk->names + walk->names_used, name, name_bytes);
+	walk->names_used += name_bytes;
+	walk->segments[walk->segment_count++] = (struct ky_walk_segment){.number = number,
+									 .bytes = bytes};
+	return 0;
+}
+
 static int add_segment(struct directory_walk *walk, int run_fd, const char *entry, bool is_free)
 {
 	char name[64];
@@ -97,15 +117,21 @@ static int add_segment(struct directory_walk *walk, int run_fd, const char *entr
 	    about.st_size == 0)
 		return 0;
 	snprintf(name, sizeof(name), "%s", entry);
-	if ((is_active && !seal(run_fd, name)) || strlen(name) >= sizeof(walk->segments->name))
+	if (is_active && !seal(run_fd, name))
 		return 0;
-	if (ky_grow(&walk->segments, &walk->segment_capacity, walk->segment_count + 1,
-		    sizeof(*walk->segments)))
-		return -ENOMEM;
-	walk->segments[walk->segment_count] = (struct ky_walk_segment){
-		.number = number, .bytes = (uint64_t)about.st_size};
-	memcpy(walk->segments[walk->segment_count++].name, name, strlen(name) + 1);
-	return 0;
+	return note_segment(walk, name, number, (uint64_t)about.st_size);
+}
+
+static void give_names(struct directory_walk *walk)
+{
+	const char *name = walk->names;
+
+	for (uint32_t i = 0; i < walk->segment_count; i++) {
+		walk->segments[i].name = name;
+		name += strlen(name) + 1;
+	}
+	if (walk->segment_count)
+		qsort(walk->segments, walk->segment_count, sizeof(*walk->segments), by_number);
 }
 
 static int walk_run(struct directory_walk *walk, int parent_fd, const char *path,
@@ -121,7 +147,7 @@ static int walk_run(struct directory_walk *walk, int parent_fd, const char *path
 			closedir(list);
 		return 0;
 	}
-	walk->segment_count = 0;
+	walk->segment_count = walk->names_used = 0;
 	walk->run_count++;
 	found.owner_pid = read_owner(dirfd(list), &lock_fd);
 	while (!err && (entry = readdir(list)))
@@ -130,8 +156,7 @@ static int walk_run(struct directory_walk *walk, int parent_fd, const char *path
 		(void)flock(lock_fd, LOCK_UN);
 		close(lock_fd);
 	}
-	if (!err && walk->segment_count)
-		qsort(walk->segments, walk->segment_count, sizeof(*walk->segments), by_number);
+	give_names(walk);
 	found.fd = dirfd(list);
 	found.segments = walk->segments;
 	found.segment_count = walk->segment_count;
@@ -235,8 +260,47 @@ int ky_segment_walk(const char *path, ky_walk_run_fn each, void *ctx)
 	if (!err && !walk.is_ended)
 		err = walk_services(&walk, whole);
 	ky_free(walk.segments);
+	ky_free(walk.names);
 	free(whole);
 	return err ? err : walk.run_count ? 0 : -ENOENT;
+}
+
+/* ---- dumps ---- */
+
+static int add_dump(struct directory_walk *walk, int fd, const char *entry)
+{
+	struct ky_dump_name name;
+	struct stat about;
+
+	if (!ky_dump_name_parse(&name, entry) || walk->segment_count >= NAMES_MAX ||
+	    fstatat(fd, entry, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode) ||
+	    about.st_size == 0)
+		return 0;
+	return note_segment(walk, entry, ky_dump_name_number(&name), (uint64_t)about.st_size);
+}
+
+int ky_dump_walk(const char *path, ky_walk_run_fn each, void *ctx)
+{
+	struct directory_walk walk = {.each = each, .ctx = ctx};
+	struct ky_walk_run found = {.path = path, .service = "", .run = ""};
+	DIR *list = ky_disk_list(AT_FDCWD, path);
+	struct dirent *entry;
+	int err = 0;
+
+	if (!list)
+		return -errno;
+	while (!err && (entry = readdir(list)))
+		err = add_dump(&walk, dirfd(list), entry->d_name);
+	give_names(&walk);
+	found.fd = dirfd(list);
+	found.segments = walk.segments;
+	found.segment_count = walk.segment_count;
+	if (!err && found.segment_count)
+		(void)each(ctx, &found);
+	closedir(list);
+	ky_free(walk.segments);
+	ky_free(walk.names);
+	return err;
 }
 
 /* ---- has anything changed? ---- */

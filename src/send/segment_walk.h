@@ -16,14 +16,14 @@
 #include <stdint.h>
 
 struct ky_walk_segment {
-	char name[48];
+	const char *name; /* valid as long as the run is */
 	uint64_t number, bytes;
 };
 
 struct ky_walk_run {
-	const char *path; /* of the run's directory */
-	const char *service, *run;
-	int fd; /* of the directory */
+	const char *path;          /* of the run's directory */
+	const char *service, *run; /* "": of dumps, whose names say it */
+	int fd;                    /* of the directory */
 	const struct ky_walk_segment *segments;
 	uint32_t segment_count;
 	uint32_t owner_pid; /* who records into it now; 0: nothing does */
@@ -34,6 +34,9 @@ typedef bool (*ky_walk_run_fn)(void *ctx, const struct ky_walk_run *run);
 
 /* Returns 0; -errno of path itself; -ENOMEM; -ENAMETOOLONG; -ENOENT: no run is below it. */
 int ky_segment_walk(const char *path, ky_walk_run_fn each, void *ctx);
+
+/* The dumps of rules in a directory, as one run, by name. Returns 0, -ENOMEM, -errno of path. */
+int ky_dump_walk(const char *path, ky_walk_run_fn each, void *ctx);
 
 /* Changes when a file of a run appears, is sealed or is deleted. Cost: two system calls a run. */
 uint64_t ky_segment_walk_stamp(const char *path);

@@ -19,7 +19,7 @@
 
 struct ky_send_thread {
 	struct ky_sender *sender;
-	const char *directory;
+	const char *directory, *dumps;
 	bool (*is_ready)(void *ctx); /* NULL: it is */
 	void *ready_ctx;
 	pthread_t thread;
@@ -62,7 +62,8 @@ static void send_while_it_records(struct ky_send_thread *thread)
 
 	do {
 		now_ns = ky_now_ns(CLOCK_MONOTONIC);
-		stamp = ky_segment_walk_stamp(thread->directory);
+		stamp = ky_segment_walk_stamp(thread->directory) +
+			(thread->dumps ? ky_segment_walk_stamp(thread->dumps) : 0);
 		if (stamp != seen || now_ns >= ky_sender_due_ns(thread->sender))
 			(void)ky_sender_pass(thread->sender);
 		seen = stamp;
@@ -111,6 +112,7 @@ int ky_send_thread_open(struct ky_send_thread **out, const struct ky_sender_opti
 		return -ENOMEM;
 	thread->deadline_ns = UINT64_MAX;
 	thread->directory = options->directory;
+	thread->dumps = options->dumps;
 	thread->is_ready = is_ready;
 	thread->ready_ctx = ready_ctx;
 	err = ky_sender_open(&thread->sender, options);

@@ -234,6 +234,16 @@ static bool open_destination(struct ky_sender *sender, struct destination *to)
 	return true;
 }
 
+/* Dumps first: somebody asked for them, and they are few. */
+static int walk_all(struct ky_sender *sender)
+{
+	int dumps = sender->options.dumps ? ky_dump_walk(sender->options.dumps, send_run, sender) :
+					    -ENOENT,
+	    err = ky_segment_walk(sender->options.directory, send_run, sender);
+
+	return err == -ENOENT && dumps == 0 ? 0 : err ? err : dumps == -ENOENT ? 0 : dumps;
+}
+
 int ky_sender_pass(struct ky_sender *sender)
 {
 	int err = 0;
@@ -253,7 +263,7 @@ int ky_sender_pass(struct ky_sender *sender)
 		to->totals.lost_count = to->totals.lost_bytes = 0;
 		to->totals.first_waiting[0] = '\0';
 		sender->now = to;
-		err = ky_segment_walk(sender->options.directory, send_run, sender);
+		err = walk_all(sender);
 		if (!to->has_old) {
 			to->old_lost_count = to->totals.lost_count;
 			to->old_lost_bytes = to->totals.lost_bytes;

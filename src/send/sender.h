@@ -18,6 +18,7 @@ struct ky_sender;
 
 struct ky_sender_options {
 	const char *directory;
+	const char *dumps; /* a directory of dumps; NULL: none; it may come later */
 	struct kymo_segment_stage stages[KY_SENDER_STAGES_MAX]; /* closed by the sender */
 	uint32_t stage_count;
 	/* Not 0: of runs that a process records into only those of this one. */

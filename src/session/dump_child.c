@@ -12,21 +12,28 @@
 #include <unistd.h>
 
 /* Beside the traces, not among them: what reads a directory of traces takes everything in it. */
-const char *ky_dump_child_path(void *ctx, uint32_t n)
+void ky_dump_child_directory(char *out, size_t out_bytes, const char *chosen, const char *output)
 {
-	struct ky_dump_child *child = ctx;
-	const struct ky_output_options *to = &child->options->output;
-	const char *chosen = child->options->triggers.dump_directory;
-	const char *output = to->file != NULL ? to->file : to->directory;
-	char directory[KY_DUMP_PATH_BYTES - KY_DUMP_NAME_BYTES], name[KY_DUMP_NAME_BYTES];
 	size_t bytes = strlen(output);
 
 	while (bytes > 1 && output[bytes - 1] == '/')
 		bytes--;
 	if (chosen != NULL)
-		(void)snprintf(directory, sizeof(directory), "%s", chosen);
+		(void)snprintf(out, out_bytes, "%s", chosen);
 	else
-		(void)snprintf(directory, sizeof(directory), "%.*s.dumps", (int)bytes, output);
+		(void)snprintf(out, out_bytes, "%.*s.dumps", (int)bytes, output);
+}
+
+const char *ky_dump_child_path(void *ctx, uint32_t n)
+{
+	struct ky_dump_child *child = ctx;
+	const struct ky_output_options *to = &child->options->output;
+	const char *output = to->file != NULL ? to->file : to->directory;
+	char directory[KY_DUMP_DIRECTORY_BYTES], name[KY_DUMP_NAME_BYTES];
+	size_t bytes;
+
+	ky_dump_child_directory(directory, sizeof(directory),
+				child->options->triggers.dump_directory, output);
 	(void)ky_disk_make_path(directory); /* making the file says what is wrong */
 	ky_dump_name(name, sizeof(name), "", child->service, child->pid, ky_now_ns(CLOCK_REALTIME),
 		     &to->compressor);

@@ -20,6 +20,12 @@ struct ky_dump_child {
 	char path[KY_DUMP_PATH_BYTES];
 };
 
+#define KY_DUMP_DIRECTORY_BYTES (KY_DUMP_PATH_BYTES - KY_DUMP_NAME_BYTES)
+
+/* Where dumps of rules are: chosen, else (NULL) the output's name and ".dumps". out_bytes:
+ * KY_DUMP_DIRECTORY_BYTES. */
+void ky_dump_child_directory(char *out, size_t out_bytes, const char *chosen, const char *output);
+
 /* Of struct ky_rules_options: OUTPUT.dumps/SERVICE-PID-UTC-N.trc, or in --dump-dir; ctx is the
  * child. */
 const char *ky_dump_child_path(void *ctx, uint32_t n);

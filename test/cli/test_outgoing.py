@@ -17,7 +17,7 @@ import sys
 import unittest
 
 HOST = os.path.abspath(sys.argv.pop(3))
-from cli_case import main  # noqa: E402
+from cli_case import KYMO, main  # noqa: E402
 import test_upload  # noqa: E402
 from test_upload import DEADLINE_S, MockS3, Upload, wait_until  # noqa: E402
 import test_scrub  # noqa: E402
@@ -213,6 +213,99 @@ class Symbols(Outgoing):
             (self.dir / "prog").unlink()
             self.assertIn("sent 1 segment", self.upload(server, redact="args").stdout)
             self.assertTrue(self.rows(server))
+
+
+class Dumps(Outgoing):
+    """A dump of a rule is an object like a segment, and then the manifest that says it is whole."""
+
+    def dump(self, service="front"):
+        place = pathlib.Path(f"{self.traces}.dumps")
+        place.mkdir()
+        path = place / f"{service}-7-20260518T123000Z-1.trc"
+        trace = test_scrub.secrets()
+        trace.metadata(boot_id="0123abcd-4567", process__start_time_ticks=777)
+        return trace.save(path)
+
+    def manifest(self, server):
+        (key, (body, given)), = [one for one in server.objects.items()
+                                 if one[0].endswith(".json")]
+        return key, json.loads(body), given
+
+    def test_a_dump_and_then_its_manifest(self):
+        path = self.dump()
+        self.make_run(1)
+        with MockS3() as server:
+            self.assertIn("sent 2 segments", self.upload(server).stdout)
+            key, said, given = self.manifest(server)
+            puts = [request[1] for request in server.requests]
+        objects = [one for one in server.objects if "service=front" in one]
+        self.assertEqual(len(objects), 1)
+        self.assertRegex(objects[0], r"boot=0123abcd-7-777/\d+-\d+\.bin\.gz$")
+        self.assertRegex(key, rf"^/bucket/pre/dumps/{said['dump_id']}\.json$")
+        self.assertEqual([puts.index(one) for one in puts if "dumps" in one], [1], puts)
+        self.assertEqual(said["segments"], [objects[0].removeprefix("/bucket/")])
+        self.assertEqual((said["segments_processed"], said["triggered_at"]),
+                         (1, "2026-05-18T12:30:00.000000000Z"))
+        self.assertEqual(set(said), {"dump_id", "triggered_at", "time_range", "metadata",
+                                     "segments_processed", "segments"})
+        self.assertEqual(given["content-type"], "application/json")
+        self.assertEqual(server.objects[objects[0]][1]["x-amz-meta-dump-id"], said["dump_id"])
+        self.assertEqual(gzip.decompress(server.objects[objects[0]][0]), path.read_bytes())
+
+    def test_a_manifest_that_did_not_arrive_is_sent_again_and_the_dump_is_not(self):
+        path = self.dump()
+        with MockS3(["", "500", "403 AccessDenied"]) as server:
+            self.upload(server, "--upload-timeout", "2s", code=1)
+            self.assertEqual(len(server.objects), 1)
+            self.assertIn("sent 1 segment", self.upload(server).stdout)
+            self.assertEqual(len(server.objects), 2)
+            next(path.parent.glob(".sent-*")).unlink()
+            self.upload(server)
+            self.assertEqual(len(server.objects), 2)
+
+    def test_the_layout_of_kymo_has_its_place_for_it(self):
+        self.dump("front.end")
+        with MockS3() as server:
+            self.upload(server, "--layout", "kymo")
+            key, said, _ = self.manifest(server)
+        self.assertRegex(key, r"^/bucket/pre/k1/dump/\w{26}\.json$")
+        self.assertTrue(said["segments"][0].endswith(".trc"), said)
+
+    def test_a_service_is_in_no_name_of_it_at_the_level_of_names(self):
+        self.dump("canaryweb")
+        env = self.dir / "env"
+        keep = self.dir / "keep"
+        keep.write_text(f"#!/bin/sh\nenv | grep KYMO_SEGMENT > {env}\n")
+        keep.chmod(0o755)
+        with MockS3() as server:
+            done = self.upload(server, "--exec", str(keep), redact="names")
+            texts = str(server.objects).encode() + env.read_bytes() + done.stdout.encode()
+        self.assertNotIn(b"canary", texts)
+        self.assertRegex(env.read_text(), r"KYMO_SEGMENT_DUMP=\w{26}\n")
+
+    def test_what_is_no_dump_stays(self):
+        path = self.dump()
+        for name in ("notes.txt", "front-7-20260518T123000Z-2.trc.active", "front.trc"):
+            shutil.copy(path, path.parent / name)
+        (path.parent / "front-7-20260518T123000Z-3.trc").symlink_to("/etc/passwd")
+        with MockS3() as server:
+            self.assertIn("sent 1 segment", self.upload(server).stdout)
+
+    def test_a_run_in_flight_mode_sends_its_dumps_and_its_end(self):
+        go = self.dir / "go"
+        with MockS3() as server, subprocess.Popen(
+                [KYMO, "run", "--mode", "flight", "--ring-dir", str(self.dir / "rings"), "-o",
+                 str(self.traces), "--dump-dir", str(self.dir / "kept"), "--trigger",
+                 "poll>20ms cooldown=1h", "--to", "s3://bucket/pre", "--", HOST, "200", "begin=7",
+                 f"wait={go}"], env=self.environment(server), stderr=subprocess.PIPE,
+                text=True) as process:
+            wait_until(lambda: any(key.endswith(".json") for key in list(server.objects)))
+            go.touch()
+            _, err = process.communicate(timeout=DEADLINE_S)
+            self.assertEqual(len(server.objects), 3, err)
+            _, said, _ = self.manifest(server)
+            self.assertIn("/bucket/" + said["segments"][0], server.objects)
+        self.assertEqual(len(list((self.dir / "kept").glob("*.trc.zst"))), 1)
 
 
 class Rings(test_upload.Records):

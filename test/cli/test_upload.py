@@ -459,8 +459,7 @@ class Records(Upload):
         with MockS3() as server:
             for words, part in ((("--to", "http://x"), "http://x"), (("--exec", " "), "words"),
                                 (("--to", "s3://bucket/pre/"), "twice"),
-                                (("-o", str(self.dir / "a.trc")), "one file"),
-                                (("--mode", "flight"), "flight mode")):
+                                (("-o", str(self.dir / "a.trc")), "one file")):
                 err = self.run_kymo_to(server, *words, "--", "touch", str(self.dir / "x"),
                                        code=125)
                 self.assertIn(part, err)
