@@ -398,13 +398,22 @@ static bool is_gone(const struct recover_job *job)
 	return fstat(job->ring.fd, &st) != 0 || st.st_nlink == 0;
 }
 
-/* Its lock is held from before its files are read. -ENOENT: it is for another recover. */
-static int find_place(struct recover_job *job)
+static int read_run(void *ctx)
 {
+	struct recover_job *job = ctx;
+
+	ky_ring_progress_read(&job->tail, &job->ring);
 	memcpy(job->run, job->tail.path, sizeof(job->run));
-	return job->arguments->into != NULL ?
-		       ky_rest_place_open(&job->place, job->arguments->into, job->run) :
-		       0;
+	return 0;
+}
+
+/* Before the ring is claimed: a run that has just found it would take it for another's. The run's
+ * lock is held from before its files are read. */
+static bool is_wanted(struct recover_job *job)
+{
+	return job->arguments->into == NULL ||
+	       (ky_ring_guarded(&job->ring, read_run, job) == 0 &&
+		ky_rest_place_open(&job->place, job->arguments->into, job->run) == 0);
 }
 
 static void recover_open(struct recover_job *job, struct totals *totals)
@@ -413,10 +422,6 @@ static void recover_open(struct recover_job *job, struct totals *totals)
 	const char *path;
 	int err = ky_ring_guarded(&job->ring, read_ending, job);
 
-	if (!err)
-		err = find_place(job);
-	if (job->arguments->into != NULL && (err == -ENOENT || err == -EBUSY))
-		return;
 	/* That one was killed when it was done but for the ring. */
 	if (!err && job->arguments->into != NULL && job->rest_plus_1 &&
 	    ky_rest_place_has(&job->place, job->rest_plus_1 - 1)) {
@@ -482,6 +487,8 @@ static void recover(const struct recover_arguments *arguments, const struct ky_f
 	if (err < 0) {
 		ky_cli_error("%s", why);
 		totals->trouble++;
+	} else if (!is_wanted(job)) {
+		/* it stays for another recover */
 	} else if (ky_ring_claim(job->ring.fd) != 0) {
 		totals->held++;
 		if (arguments->into == NULL)

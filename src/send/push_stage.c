@@ -72,7 +72,7 @@ static void take(void *ctx, const struct kymo_segment *segment, struct kymo_stag
 	uint64_t due_ns = 0, rejected = 0, now_ns;
 	enum ky_verdict verdict;
 
-	/* What a dump holds is in the stream, and in the trace that ends a flight, too: points would
+	/* What a dump holds is in the stream, and in the trace that ends a flight: points would
 	 * be counted twice. */
 	if (segment->dump_id[0]) {
 		result->answer = KYMO_STAGE_TAKEN;
