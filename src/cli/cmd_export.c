@@ -27,7 +27,8 @@ enum {
 	KEY_FORMAT = KY_OPTION_KEY_OWN,
 	KEY_LIVE,
 	KEY_PUSH,
-	KEY_PUSH_TIMEOUT
+	KEY_PUSH_TIMEOUT,
+	KEY_EXPERIMENTAL
 };
 
 struct export_format {
@@ -51,6 +52,7 @@ static const struct export_format formats[] = {
 	{.name = "otlp", .is_binary = true, .bodies = OTLP_BODIES},
 	{.name = "otlp-traces", .is_binary = true, .bodies = BODY(KY_PUSH_TRACES)},
 	{.name = "otlp-metrics", .is_binary = true, .bodies = BODY(KY_PUSH_METRICS)},
+	{.name = "otlp-profiles", .is_binary = true, .bodies = BODY(KY_PUSH_PROFILES)},
 	/* Of the processes that analyse segments: push_child.h. */
 	{.name = KY_PUSH_FORMAT_OTLP, .is_binary = true, .bodies = OTLP_BODIES, .is_hidden = true},
 	{.name = KY_PUSH_FORMAT_PPROF,
@@ -60,7 +62,8 @@ static const struct export_format formats[] = {
 	 .is_hidden = true},
 };
 #define FORMAT_NAMES                                                                               \
-	"folded, pprof, speedscope, firefox, perfetto, chrome, otlp, otlp-traces or otlp-metrics"
+	"folded, pprof, speedscope, firefox, perfetto, chrome, otlp, otlp-traces, otlp-metrics "   \
+	"or otlp-profiles"
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
 
 struct export_arguments {
@@ -71,7 +74,7 @@ struct export_arguments {
 	struct ky_time_range range;
 	struct ky_filter filter;
 	uint32_t kind;
-	bool has_kind, is_live, is_json;
+	bool has_kind, is_live, is_json, is_experimental;
 	const char *push; /* NULL: to a file */
 	uint64_t push_ns;
 };
@@ -85,10 +88,13 @@ struct export_file {
 
 static const struct argp_option options[] = {
 	{"format", KEY_FORMAT,
-	 "folded|pprof|speedscope|firefox|perfetto|chrome|otlp|otlp-traces|otlp-metrics", 0,
-	 "The format to write; must be given", 0},
+	 "folded|pprof|speedscope|firefox|perfetto|chrome|otlp|otlp-traces|otlp-metrics|"
+	 "otlp-profiles",
+	 0, "The format to write; must be given", 0},
 	{"push", KEY_PUSH, "URL", 0,
 	 "Send it to a receiver at URL: otlp, or pprof as Pyroscope and Parca take it", 0},
+	{"experimental", KEY_EXPERIMENTAL, NULL, 0,
+	 "With otlp: send profiles, too, whose protocol is in development", 0},
 	{"push-timeout", KEY_PUSH_TIMEOUT, "DURATION", 0,
 	 "With --push: try for at most DURATION (default 30s)", 0},
 	{"kind", 'k', "cpu|off-cpu|waiting|heap", 0, "Which samples (default cpu)", 0},
@@ -143,6 +149,12 @@ static void check(const struct export_arguments *arguments)
 		ky_option_error(
 			"otlp is two requests: send them with --push URL, or write one with "
 			"--format otlp-traces or otlp-metrics");
+	if (format->bodies == BODY(KY_PUSH_PROFILES) && !arguments->is_experimental)
+		ky_option_error("otlp-profiles is a protocol in development, which receivers may "
+				"not read tomorrow; add --experimental");
+	if (arguments->is_experimental && (is_sample_format(format) || !format->bodies))
+		ky_option_error("--experimental goes with --format otlp, not with %s",
+				format->name);
 	if (!is_sample_format(format) && format->bodies &&
 	    (arguments->filter.has_task || arguments->filter.has_worker))
 		ky_option_error("--task and --worker choose rows, which %s does not have; leave "
@@ -174,6 +186,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case KEY_PUSH:
 		arguments->push = text;
+		return 0;
+	case KEY_EXPERIMENTAL:
+		arguments->is_experimental = true;
 		return 0;
 	case KEY_PUSH_TIMEOUT:
 		if (!ky_quantity_in(ky_quantity_ns, text, 0, UINT64_C(86400000000000),
@@ -481,6 +496,7 @@ static void say_requests_json(const struct export_arguments *arguments,
 		ky_json_number(&out, "poll_spans", bodies->otlp.poll_spans);
 		ky_json_number(&out, "findings", bodies->otlp.finding_spans);
 		ky_json_number(&out, "in_recorded_traces", bodies->otlp.named_spans);
+		ky_json_number(&out, "profiles", bodies->profile_count);
 	}
 	print_json(&out);
 }
@@ -518,6 +534,12 @@ static int make_requests(const struct export_arguments *arguments, struct ky_exp
 	if (is_sample_format(arguments->format))
 		return ky_request_bodies_pprof(bodies, export, symbols->table,
 					       !arguments->has_kind);
+	if (arguments->is_experimental) {
+		int result = ky_request_bodies_profiles(bodies, export, symbols->table);
+
+		if (result)
+			return result;
+	}
 	return ky_request_bodies_otlp(bodies, export, symbols->table);
 }
 

@@ -98,30 +98,65 @@ static int add_profile(struct ky_request_bodies *out, struct ky_export *export)
 	return result;
 }
 
+struct named_code {
+	struct ky_code_stacks code;
+	struct ky_redact redact;
+};
+
+/* Either way it is to be released. */
+static int name_code(struct named_code *named, struct ky_export *export,
+		     struct ky_symbol_table *symbols)
+{
+	int result;
+
+	memset(named, 0, sizeof(*named));
+	result = ky_code_stacks_make(&named->code, export->trace, symbols);
+	if (!result)
+		result = ky_redact_init(&named->redact, KY_REDACT_LEVEL_ARGS);
+	export->code = &named->code;
+	export->symbols = symbols;
+	export->clean = clean;
+	export->clean_ctx = &named->redact;
+	return result;
+}
+
+static void release_code(struct named_code *named, struct ky_export *export)
+{
+	export->code = NULL;
+	export->clean = NULL;
+	ky_redact_release(&named->redact);
+	ky_code_stacks_release(&named->code);
+}
+
 int ky_request_bodies_pprof(struct ky_request_bodies *out, struct ky_export *export,
 			    struct ky_symbol_table *symbols, bool are_all_kinds)
 {
 	uint32_t from = are_all_kinds ? 0 : export->kind;
 	uint32_t to = are_all_kinds ? KY_STACK_ALLOC : export->kind;
-	struct ky_code_stacks code;
-	struct ky_redact redact;
-	int result = ky_code_stacks_make(&code, export->trace, symbols);
+	struct named_code named;
+	int result = name_code(&named, export, symbols);
 
-	if (result)
-		return result;
-	result = ky_redact_init(&redact, KY_REDACT_LEVEL_ARGS);
-	export->code = &code;
-	export->symbols = symbols;
-	export->clean = clean;
-	export->clean_ctx = &redact;
 	for (uint32_t kind = from; !result && kind <= to; kind++) {
 		export->kind = kind;
 		result = add_profile(out, export);
 	}
-	export->code = NULL;
-	export->clean = NULL;
-	ky_redact_release(&redact);
-	ky_code_stacks_release(&code);
+	release_code(&named, export);
+	return result;
+}
+
+int ky_request_bodies_profiles(struct ky_request_bodies *out, struct ky_export *export,
+			       struct ky_symbol_table *symbols)
+{
+	struct named_code named;
+	int result;
+
+	if (!export->trace->samples.row_count || !symbols)
+		return 0;
+	result = name_code(&named, export, symbols);
+	if (!result)
+		result = ky_otlp_profiles(&out->bodies[KY_PUSH_PROFILES].bytes, export,
+					  &out->profile_count);
+	release_code(&named, export);
 	return result;
 }
 

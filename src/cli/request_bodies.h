@@ -25,6 +25,9 @@ void ky_request_bodies_release(struct ky_request_bodies *bodies);
  * there are. symbols: NULL: none. Returns 0; -ENOMEM, KYMO_E_LIMIT. */
 int ky_request_bodies_otlp(struct ky_request_bodies *out, const struct ky_export *export,
 			   struct ky_symbol_table *symbols);
+/* Adds OpenTelemetry's profiles: all kinds of samples. */
+int ky_request_bodies_profiles(struct ky_request_bodies *out, struct ky_export *export,
+			       struct ky_symbol_table *symbols);
 int ky_request_bodies_pprof(struct ky_request_bodies *out, struct ky_export *export,
 			    struct ky_symbol_table *symbols, bool are_all_kinds);
 

@@ -8,6 +8,7 @@
  *   traces   findings, and the longest polls beyond KY_FIND_LONG_NS, as spans; under the trace id
  *            that a field of a span of the same task says (otlp_ids.h), else under one of the task,
  *            and for findings of the recording.
+ *   profiles stacks, to /v1development/profiles
  *
  * Invariants:  deterministic: the same trace has the same bytes and ids, so a receiver that gets
  *              one twice can tell. Counts and sums are those of `kymo report`. No metadata of the
@@ -19,6 +20,7 @@
 
 #include <analyze/findings/findings.h>
 #include <base/buf.h>
+#include <export/export.h>
 
 #define KY_OTLP_SITES 200u
 #define KY_OTLP_POLL_SPANS 1000u /* the longest; KY_REPORT_WORST_MAX of the report */
@@ -41,7 +43,11 @@ struct ky_otlp {
 int ky_otlp_metrics(struct ky_buf *out, struct ky_otlp *otlp);
 int ky_otlp_traces(struct ky_buf *out, struct ky_otlp *otlp);
 
-/* ---- for both ---- */
+/* Samples as OpenTelemetry's profiles, of all kinds that there are, each a profile: a protocol that
+ * is in development. export: with code and symbols; its kind is changed. Returns the same. */
+int ky_otlp_profiles(struct ky_buf *out, struct ky_export *export, uint64_t *profile_count);
+
+/* ---- for all of them ---- */
 
 /* Messages inside messages: one buffer a depth. */
 struct ky_otlp_writer {

@@ -5,6 +5,7 @@
 #include <base/bytes.h>
 #include <base/hash.h>
 #include <errno.h>
+#include <read/custom.h>
 #include <read/sort.h>
 #include <read/spans.h>
 #include <string.h>
@@ -75,6 +76,12 @@ static bool is_one_of(const char *key, const char *const *names, size_t count)
 }
 #define IS_ONE_OF(key, names) is_one_of(key, names, sizeof(names) / sizeof((names)[0]))
 
+enum mark {
+	MARK_NONE,
+	MARK_TRACE,
+	MARK_SPAN
+};
+
 static const char *const trace_keys[] = {"trace_id", "otel.trace_id", "traceId", "traceparent",
 					 "otel.traceparent"};
 static const char *const span_keys[] = {"span_id", "otel.span_id", "spanId"};
@@ -88,37 +95,150 @@ static uint8_t *mark_keys(const struct ky_trace *trace)
 	for (uint32_t i = 0; marks && i < names; i++) {
 		const char *key = ky_trace_name(trace, i);
 
-		marks[i] = IS_ONE_OF(key, trace_keys) ? 1 : IS_ONE_OF(key, span_keys) ? 2 : 0;
+		marks[i] = IS_ONE_OF(key, trace_keys) ? MARK_TRACE :
+			   IS_ONE_OF(key, span_keys)  ? MARK_SPAN :
+							MARK_NONE;
 	}
 	return marks;
+}
+
+/* A text under such a key. The trace comes before the span in what a caller reads. */
+static void read_pair(struct ky_otlp_id *id, bool *is_found, enum mark mark, const char *text)
+{
+	struct ky_otlp_id found;
+
+	if (mark == MARK_TRACE && ky_otlp_id_parse(text, &found)) {
+		if (!found.has_span) {
+			memcpy(found.span, id->span, sizeof(found.span));
+			found.has_span = id->has_span;
+		}
+		*id = found;
+		*is_found = true;
+	} else if (mark == MARK_SPAN && !id->has_span) {
+		text += text[0] == '"';
+		if (strlen(text) >= 2u * KY_OTLP_SPAN_BYTES && ends(text + 2u * KY_OTLP_SPAN_BYTES))
+			id->has_span = read_hex(text, id->span, KY_OTLP_SPAN_BYTES);
+	}
 }
 
 static bool read_fields(const struct ky_trace *trace, const struct ky_trace_span *span,
 			const uint8_t *marks, struct ky_otlp_id *out)
 {
-	struct ky_otlp_id found;
 	bool is_found = false;
 
 	memset(out, 0, sizeof(*out));
 	for (uint32_t i = 0; i < span->field_count; i++) {
 		const struct ky_pair *field = &trace->span_fields[span->field_at + i];
 
-		if (field->key != KY_NONE && marks[field->key] == 1 &&
-		    ky_otlp_id_parse(ky_trace_name(trace, field->value), &found)) {
-			is_found = true;
-			*out = found;
-		}
-	}
-	for (uint32_t i = 0; is_found && !out->has_span && i < span->field_count; i++) {
-		const struct ky_pair *field = &trace->span_fields[span->field_at + i];
-		const char *text = ky_trace_name(trace, field->value);
-
-		text += text[0] == '"';
-		if (field->key != KY_NONE && marks[field->key] == 2 &&
-		    strlen(text) >= 2u * KY_OTLP_SPAN_BYTES && ends(text + 2u * KY_OTLP_SPAN_BYTES))
-			out->has_span = read_hex(text, out->span, KY_OTLP_SPAN_BYTES);
+		if (field->key != KY_NONE)
+			read_pair(out, &is_found, (enum mark)marks[field->key],
+				  ky_trace_name(trace, field->value));
 	}
 	return is_found;
+}
+
+/* ---- events in spans ---- */
+
+struct span_place {
+	uint64_t id, start_ns;
+	uint32_t span; /* index */
+};
+
+/* What they said of spans. */
+struct given_ids {
+	struct span_place *places; /* of all spans, by id, then start */
+	struct ky_otlp_id *list;
+	uint32_t count, capacity;
+	uint32_t *of_span; /* by span: index in the list; KY_NONE */
+};
+
+static bool is_place_before(const void *first, const void *second, const void *ctx)
+{
+	const struct span_place *a = first, *b = second;
+
+	(void)ctx;
+	if (a->id != b->id)
+		return a->id < b->id;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns;
+	return a->span < b->span;
+}
+
+/* The span of this number that had begun by then; ids of closed spans come back. KY_NONE: none. */
+static uint32_t span_at(const struct given_ids *given, uint32_t span_count, uint64_t id,
+			uint64_t ns)
+{
+	uint32_t low = 0, high = span_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct span_place *place = &given->places[middle];
+
+		if (place->id < id || (place->id == id && place->start_ns <= ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && given->places[low - 1].id == id ? given->places[low - 1].span : KY_NONE;
+}
+
+static int read_row(struct given_ids *given, const struct ky_trace *trace, const uint8_t *marks,
+		    const struct ky_custom_row *row)
+{
+	const struct ky_custom_type *type = &trace->custom_types[row->type];
+	struct ky_otlp_id id = {.has_span = false};
+	struct ky_custom_value value;
+	uint64_t number = 0;
+	bool is_found = false;
+	uint32_t span;
+
+	for (uint32_t i = 0; i < type->field_count; i++) {
+		uint32_t key = trace->custom_fields[type->field_at + i].name;
+
+		if (key == KY_NONE || !marks[key])
+			continue;
+		ky_custom_value(trace, row, i, &value);
+		if (value.kind == KY_CUSTOM_NUMBER && marks[key] == MARK_SPAN)
+			number = value.as.number;
+		else if (value.kind == KY_CUSTOM_TEXT && value.text != KY_NONE)
+			read_pair(&id, &is_found, (enum mark)marks[key],
+				  ky_trace_name(trace, value.text));
+	}
+	span = is_found && number ? span_at(given, trace->span_count, number, row->time_ns) :
+				    KY_NONE;
+	if (span == KY_NONE)
+		return 0;
+	if (ky_grow(&given->list, &given->capacity, given->count + 1, sizeof(*given->list)))
+		return -ENOMEM;
+	given->of_span[span] = given->count;
+	given->list[given->count++] = id;
+	return 0;
+}
+
+static void release_given(struct given_ids *given)
+{
+	ky_free(given->places);
+	ky_free(given->list);
+	ky_free(given->of_span);
+}
+
+static int read_events(struct given_ids *given, const struct ky_trace *trace, const uint8_t *marks)
+{
+	int result = 0;
+
+	given->places = ky_alloc((trace->span_count + (size_t)1) * sizeof(*given->places));
+	given->of_span = ky_alloc((trace->span_count + (size_t)1) * sizeof(*given->of_span));
+	if (!given->places || !given->of_span)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < trace->span_count; i++) {
+		given->of_span[i] = KY_NONE;
+		given->places[i] = (struct span_place){trace->spans[i].id, trace->spans[i].start_ns,
+						       i};
+	}
+	ky_sort(given->places, trace->span_count, sizeof(*given->places), is_place_before, NULL);
+	for (uint32_t i = 0; i < trace->custom_row_count && !result; i++)
+		result = read_row(given, trace, marks, &trace->custom_rows[i]);
+	return result;
 }
 
 /* ---- spans ---- */
@@ -135,7 +255,8 @@ static bool is_known_before(const void *first, const void *second, const void *c
 	return a->to_ns > b->to_ns;
 }
 
-static int read_spans(struct ky_otlp_ids *ids, const uint8_t *marks, uint32_t *known_of)
+static int read_spans(struct ky_otlp_ids *ids, const uint8_t *marks, const struct given_ids *given,
+		      uint32_t *known_of)
 {
 	const struct ky_trace *trace = ids->trace;
 	uint32_t capacity = 0;
@@ -145,7 +266,9 @@ static int read_spans(struct ky_otlp_ids *ids, const uint8_t *marks, uint32_t *k
 		struct ky_otlp_id id;
 
 		known_of[i] = KY_NONE;
-		if (!read_fields(trace, span, marks, &id)) {
+		if (given->of_span[i] != KY_NONE) {
+			id = given->list[given->of_span[i]];
+		} else if (!read_fields(trace, span, marks, &id)) {
 			/* A parent begins before its children, so it stands before them. */
 			if (span->parent == KY_NONE || span->parent >= i ||
 			    known_of[span->parent] == KY_NONE)
@@ -183,11 +306,15 @@ int ky_otlp_ids_make(struct ky_otlp_ids *out, const struct ky_trace *trace)
 {
 	uint8_t *marks = mark_keys(trace);
 	uint32_t *known_of = ky_alloc((trace->span_count + (size_t)1) * sizeof(*known_of));
+	struct given_ids given = {.list = NULL};
 	int result = -ENOMEM;
 
 	*out = (struct ky_otlp_ids){.trace = trace, .seed = seed_of(trace)};
 	if (marks && known_of)
-		result = read_spans(out, marks, known_of);
+		result = read_events(&given, trace, marks);
+	if (!result)
+		result = read_spans(out, marks, &given, known_of);
+	release_given(&given);
 	ky_free(marks);
 	ky_free(known_of);
 	if (!result && out->count)

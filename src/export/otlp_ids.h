@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* otlp_ids.h - under which trace of OpenTelemetry something is shown that a task did at a moment.
  *
- * Where `tracing` knew the trace, a field of a span says it: trace_id, otel.trace_id or traceId
- * with 32 hexadecimal digits, or traceparent as the W3C writes it; span_id, otel.span_id or spanId
- * beside it names the span above. Spans inside of such a one have its trace.
- * Memory:      48 bytes a span that has a trace, while it is open.
+ * Where `tracing` knew the trace, a field of a span says it, or of an event in it: trace_id,
+ * otel.trace_id or traceId with 32 hexadecimal digits, or traceparent as the W3C writes it.
+ * span_id, otel.span_id or spanId beside it names the span above. Spans inside of such a one have
+ * its trace. Fields are the span's own (dial9), or in an event of the program's that has the number
+ * of its span, as kymo's layer of `tracing` writes them.
+ * Memory:      48 bytes a span that has a trace; 32 a span while it is made.
  * Threads:     owner while it is made; any number of readers afterwards.
  */
 #ifndef KY_EXPORT_OTLP_IDS_H

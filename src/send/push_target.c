@@ -166,6 +166,7 @@ struct signal_names {
 static const struct signal_names signals[KY_PUSH_SIGNALS] = {
 	[KY_PUSH_TRACES] = {"OTEL_EXPORTER_OTLP_TRACES_", "/v1/traces", "OTEL_TRACES_EXPORTER"},
 	[KY_PUSH_METRICS] = {"OTEL_EXPORTER_OTLP_METRICS_", "/v1/metrics", "OTEL_METRICS_EXPORTER"},
+	[KY_PUSH_PROFILES] = {"OTEL_EXPORTER_OTLP_PROFILES_", "/v1development/profiles", NULL},
 	[KY_PUSH_PPROF] = {"KYMO_PPROF_", "/push.v1.PusherService/Push", NULL},
 };
 #define OF_ALL "OTEL_EXPORTER_OTLP_"

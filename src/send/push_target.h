@@ -3,8 +3,8 @@
  * field's own variables name.
  *
  *   otlp   OpenTelemetry over HTTP: OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _TIMEOUT, _COMPRESSION,
- *          and each with TRACES_ or METRICS_ before its last word; OTEL_TRACES_EXPORTER=none and
- *          OTEL_METRICS_EXPORTER=none turn one of them off
+ *          and each with TRACES_, METRICS_ or PROFILES_ before its last word;
+ *          OTEL_TRACES_EXPORTER=none and OTEL_METRICS_EXPORTER=none turn one of them off
  *   pprof  Pyroscope's and Parca's push.v1.PusherService/Push: KYMO_PPROF_HEADERS
  *
  * Secrets:  are in headers alone, and no sentence has one; an address with a user and password is
@@ -25,6 +25,7 @@
 enum ky_push_signal {
 	KY_PUSH_TRACES,
 	KY_PUSH_METRICS,
+	KY_PUSH_PROFILES, /* OpenTelemetry's, in development */
 	KY_PUSH_PPROF,
 	KY_PUSH_SIGNALS
 };

@@ -17,7 +17,8 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from cli_case import KYMO, NEW, OLD, Cli, main  # noqa: E402
-from otlp import Metrics, Receiver, Spans, fields, message, partial, status_message  # noqa: E402
+from otlp import (Metrics, Profiles, Receiver, Spans, fields, message, partial,  # noqa: E402
+                  status_message)
 from trace_maker import SampleTrace  # noqa: E402
 from unittest_tap import DEADLINE_S  # noqa: E402
 
@@ -46,8 +47,9 @@ class Otlp(Cli):
     def export(self, signal, *arguments):
         key = (signal, *map(str, arguments))
         if key not in self.decoded or arguments[-1] not in (OLD, NEW):
-            kind = Metrics if signal == "metrics" else Spans
-            self.decoded[key] = kind(self.run_kymo("export", "--format", f"otlp-{signal}",
+            kind = {"metrics": Metrics, "traces": Spans, "profiles": Profiles}[signal]
+            words = ["--experimental"] if signal == "profiles" else []
+            self.decoded[key] = kind(self.run_kymo("export", "--format", f"otlp-{signal}", *words,
                                                    *arguments).stdout)
         return self.decoded[key]
 
@@ -190,6 +192,24 @@ class Content(Otlp):
         slow = self.export("metrics", self.path()).sums["kymo.task.poll.slow"]
         self.assertEqual(slow, {("~/src/main.rs:1:1",): 2, ("b.rs:1:1",): 1})
 
+    def test_an_event_in_a_span_says_its_trace_as_the_layer_of_tracing_does(self):
+        trace = SampleTrace().event("ClockSyncEvent", 100 * MS, ("realtime_ns", "VARINT", UNIX_NS))
+        kind = "SpanEnter:request:a.rs:1"
+        for number, at in ((9, 100), (9, 200)):  # an id that comes back
+            trace.event(kind, at * MS, ("dial9.tokio.task_id", "VARINT?", 1),
+                        ("span_id", "VARINT", number), ("parent_span_id", "VARINT?", None),
+                        ("span_name", "STRING", b"request"))
+            trace_id = TRACE_ID if at == 100 else TRACE_ID[::-1]
+            trace.event("span request", at * MS + 1, ("span_id", "VARINT?", number),
+                        ("order", "VARINT", 7), ("trace_id", "STRING", trace_id.encode()))
+            trace.poll((at + 1) * MS, (at + 3) * MS, 1, "a")
+            trace.event("SpanCloseEvent", (at + 4) * MS, ("span_id", "VARINT", number))
+        trace.event("span request", 300 * MS, ("span_id", "VARINT?", None),
+                    ("order", "VARINT", 7), ("trace_id", "STRING", b"f" * 32))
+        polls = self.export("traces", trace.save(self.dir / "layer.trc")).polls
+        self.assertEqual([one["trace"] for one in sorted(polls, key=lambda one: one["start"])],
+                         [TRACE_ID, TRACE_ID[::-1]])
+
     def test_forms_of_trace_ids(self):
         forms = {f"00-{TRACE_ID}-{SPAN_ID}-01": (TRACE_ID, SPAN_ID), f'"{TRACE_ID}"':
                  (TRACE_ID, ""), TRACE_ID.upper(): (TRACE_ID, ""), "0" * 32: None,
@@ -240,7 +260,41 @@ class Content(Otlp):
             for canary in (CANARY.encode(), b"someone", b"/home"):
                 self.assertNotIn(canary, said)
 
+    def test_profiles_have_the_samples_that_pprof_has(self):
+        for path in (NEW, OLD):
+            said = self.export("profiles", path)
+            self.assertGreater(len(said.all), 0)
+            for kind, unit, samples in said.all:
+                name = {"samples": "cpu", "cpu": "cpu", "off_cpu": "off-cpu",
+                        "waiting": "waiting", "allocated": "heap"}[kind]
+                out = self.dir / f"{name}.folded"
+                done = self.run_kymo("export", "--format", "folded", "--json", "--kind", name, "-f",
+                                     "-o", out, path)
+                wanted = json.loads(done.stdout)
+                self.assertEqual(sum(one["value"] for one in samples), wanted["sum"])
+                self.assertIn(unit, ("count", "nanoseconds", "bytes"))
+                leaves = {one["stack"][0][0] for one in samples if one["stack"][0]}
+                text = out.read_text()
+                self.assertTrue(leaves)
+                for leaf in leaves:
+                    self.assertIn(leaf.replace(";", ":"), text)
+
+    def test_samples_lead_to_the_span_that_was_known(self):
+        trace = self.made()
+        trace.symbol(0x10, "app::work", 7)
+        trace.cpu(102 * MS, 10 * MS, 1, 101 * MS, 0x10)
+        trace.cpu(150 * MS, 10 * MS, 2, 112 * MS, 0x10)
+        (kind, unit, samples), = self.export("profiles", trace.save(self.dir / "cpu.trc")).all
+        self.assertEqual((kind, unit), ("cpu", "nanoseconds"))
+        self.assertEqual([(one["link"], one["time"]) for one in samples], [
+            ((TRACE_ID, SPAN_ID), UNIX_NS + 2 * MS), ((), UNIX_NS + 50 * MS)])
+        self.assertEqual([one["stack"] for one in samples], [[["app::work"]]] * 2)
+        self.assertEqual([one["attributes"] for one in samples], [{"thread.id": 11}] * 2)
+
     def test_wrong_words_are_said(self):
+        self.fails("export", "--format", "otlp-profiles", NEW, code=2, says=["--experimental"])
+        self.fails("export", "--format", "chrome", "--experimental", NEW, code=2,
+                   says=["--experimental goes with"])
         self.fails("export", "--format", "otlp", NEW, code=2, says=["--push"])
         self.fails("export", "--format", "chrome", "--push", "http://h", NEW, code=2,
                    says=["--push goes with"])
@@ -339,6 +393,13 @@ class Push(Sending):
         for headers in (f"{CANARY}", f"a b={CANARY}", f"a={CANARY}%0d%0ab: c"):
             done = self.push("http://127.0.0.1:9", code=2, OTEL_EXPORTER_OTLP_HEADERS=headers)
             self.assertIn("OTEL_EXPORTER_OTLP_HEADERS", done.stderr)
+
+    def test_profiles_are_sent_only_where_that_is_asked_for(self):
+        with Receiver() as receiver:
+            self.push(receiver.url, "--experimental", path=self.data / NEW)
+        self.assertEqual([path for path, *_ in receiver.requests],
+                         ["/v1/traces", "/v1/metrics", "/v1development/profiles"])
+        self.assertGreater(len(Profiles(receiver.bodies("/v1development/profiles")[0]).all), 0)
 
     def test_profiles_are_pushed_as_pyroscope_takes_them(self):
         with Receiver() as receiver:

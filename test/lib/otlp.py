@@ -162,6 +162,45 @@ class Spans:
         return one
 
 
+class Profiles:
+    """[(type, unit, [sample])]; each index of a sample is one of the dictionary."""
+    def __init__(self, data):
+        request = message(data)
+        self.resource, items = scopes(data)
+        tables = message(request[2][0])
+        assert all(tables[table][0] == b"" for table in range(1, 8))
+        self.strings = [text.decode() for text in tables[5]]
+        self.functions = [self.strings[message(one).get(1, [0])[0]] for one in tables[3]]
+        self.locations = [self.location(message(one)) for one in tables[2]]
+        self.stacks = [[self.locations[at] for at in varints(message(one).get(1, [b""])[0])]
+                       for one in tables[7]]
+        self.attributes = [self.attribute(message(one)) for one in tables[6]]
+        self.links = [tuple(part[0].hex() for part in message(one).values()) for one in tables[4]]
+        self.all = [self.profile(message(item)) for item in items]
+
+    def location(self, one):
+        return [self.functions[message(line)[1][0]] for line in one.get(3, [])]
+
+    def attribute(self, one):
+        if not one:
+            return None
+        (kind, value), = fields(one[2][0])
+        return self.strings[one[1][0]], value.decode() if kind == 1 else value
+
+    def profile(self, one):
+        kind = message(one[1][0])
+        assert len(one[7][0]) == 16
+        return (self.strings[kind[1][0]], self.strings[kind[2][0]],
+                [self.sample(message(sample)) for sample in one.get(2, [])])
+
+    def sample(self, one):
+        value, = varints(one[4][0])
+        return {"value": value, "stack": self.stacks[one[1][0]],
+                "time": fixed(one[5][0]), "link": self.links[one.get(3, [0])[0]],
+                "attributes": dict(self.attributes[at] for at in
+                                   varints(one.get(2, [b""])[0]))}
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 

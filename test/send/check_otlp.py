@@ -49,6 +49,7 @@ service:
   pipelines:
     traces: {receivers: [otlp], exporters: [debug]}
     metrics: {receivers: [otlp], exporters: [debug]}
+    profiles: {receivers: [otlp], exporters: [debug]}
 """
 
 
@@ -176,7 +177,8 @@ class Collector(Case):
 
     def words(self):
         (self.dir / "config.yaml").write_text(CONFIG)
-        return ["--config", f"file:{self.dir}/config.yaml"]
+        return ["--feature-gates=service.profilesSupport", "--config",
+                f"file:{self.dir}/config.yaml"]
 
     def body(self, signal_name):
         return self.kymo("export", "--format", f"otlp-{signal_name}", TRACE).stdout
@@ -213,6 +215,14 @@ class Collector(Case):
         names = re.findall(r"(?m)^    Name +: (.*)$", self.log())
         self.assertEqual(names[:len(report["findings"])],
                          [one["id"] for one in report["findings"]])
+
+    def test_it_takes_profiles_whose_protocol_is_in_development(self):
+        self.kymo("export", "--format", "otlp", "--experimental", "--push", self.url, TRACE)
+        wait_until(lambda: "Profile #0" in self.log())
+        said = json.loads(self.kymo("export", "--format", "folded", "--kind", "cpu", "--json", "-o",
+                                    self.dir / "folded", TRACE).stdout)
+        first = self.log().split("Profile #0")[1].split("Profile #1")[0]
+        self.assertEqual(sum(map(int, re.findall(r"Values: \[(\d+)\]", first))), said["sum"])
 
     def test_a_run_arrives_though_the_collector_dies(self):
         self.stop()
