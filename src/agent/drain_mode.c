@@ -96,6 +96,8 @@ static void note_unsent(struct ky_drain_mode *mode)
 		return;
 	snprintf(text, sizeof(text), "%" PRIu64, unsent);
 	(void)ky_drain_metadata(mode->stream, "kymo.segments.unsent", text);
+	if (unsent > mode->unsent_noted)
+		ky_drain_unsent(mode->stream, unsent - mode->unsent_noted);
 	mode->unsent_noted = unsent;
 }
 

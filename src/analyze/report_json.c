@@ -158,7 +158,9 @@ static void losses(struct ky_buf *out, const struct ky_trace *trace)
 	ky_json_number(out, "copies", trace->copy_count);
 	ky_json_number(out, "lost_records", trace->lost_records);
 	lost_samples(out, trace);
-	if (trace->left_out_count) /* only where there is any */
+	if (trace->unsent_segments) /* only where there is any */
+		ky_json_number(out, "unsent_segments", trace->unsent_segments);
+	if (trace->left_out_count) /* the same */
 		ky_json_open(out, "left_out", "{");
 	for (i = 0; i < trace->left_out_count; i++)
 		ky_json_number(out, ky_left_out_key(trace->left_outs[i].kind),

@@ -54,6 +54,7 @@ struct ky_drain_common {
 	struct ky_launch_list launches;
 	uint64_t directory_at; /* read up to here */
 	bool is_directory_corrupt;
+	uint64_t unsent_count; /* segments that were deleted unsent, and are not reported yet */
 	struct ky_drain_stats stats;
 };
 

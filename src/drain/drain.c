@@ -355,6 +355,11 @@ void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss)
 	ky_segment_refused(drain->segment, loss);
 }
 
+void ky_drain_unsent(struct ky_drain *drain, uint64_t segment_count)
+{
+	drain->common.unsent_count += segment_count;
+}
+
 void ky_drain_resume(struct ky_drain *drain)
 {
 	struct ky_clock_anchor anchor = {0};

@@ -102,6 +102,10 @@ void ky_drain_last_word(struct ky_drain *drain);
 /* Reports what a sink dropped after it had taken it: counted, and reported in the next chunk. */
 void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss);
 
+/* So many segments were deleted before a destination had them: the next chunk begins with the
+ * LossEvent `unsent-segments`. */
+void ky_drain_unsent(struct ky_drain *drain, uint64_t segment_count);
+
 /* The stream was left for flight mode, sealed, and continues now with the next step: what the ring
  * overwrote since is reported as LossEvent `flight`, what it holds is written. When the ring has
  * gone round since, tasks count as unknown until they are seen again. */

@@ -22,6 +22,7 @@ static const char *const loss_names[KY_LOSS_COUNT] = {
 	[KY_LOSS_SAMPLES + KY_SAMPLES_OFF_CPU] = "off-cpu-samples",
 	[KY_LOSS_SAMPLES + KY_SAMPLES_MEMORY] = "memory-samples",
 	[KY_LOSS_SAMPLES + KY_SAMPLES_PLACE] = "place-samples",
+	[KY_LOSS_UNSENT] = "unsent-segments",
 };
 
 int ky_chunk_init(struct ky_open_chunk *chunk, struct ky_timeline *timeline)

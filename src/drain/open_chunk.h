@@ -41,7 +41,9 @@ enum ky_loss_cause {
 	/* overwritten while it was not to be written: in flight mode, before a stream began */
 	KY_LOSS_FLIGHT = 10,
 	KY_LOSS_SAMPLES = 11, /* + enum ky_sample_class */
-	KY_LOSS_COUNT = KY_LOSS_SAMPLES + KY_SAMPLE_CLASSES
+	/* segments that were deleted before a destination had them: no gap in this one */
+	KY_LOSS_UNSENT = KY_LOSS_SAMPLES + KY_SAMPLE_CLASSES,
+	KY_LOSS_COUNT
 };
 
 struct ky_loss {

@@ -172,11 +172,17 @@ void ky_segment_report_refused(struct ky_segment *segment, uint64_t ns)
 			       .from_ns = segment->refused_first_ns,
 			       .to_ns = segment->refused_last_ns,
 			       .is_exact = true};
+	struct ky_loss unsent = {.cause = KY_LOSS_UNSENT,
+				 .count = segment->common->unsent_count,
+				 .from_ns = ns,
+				 .to_ns = ns,
+				 .is_exact = true};
 
-	if (!loss.count)
-		return;
-	segment->refused_records = 0;
-	ky_segment_loss(segment, &loss, ns);
+	segment->refused_records = segment->common->unsent_count = 0;
+	if (loss.count)
+		ky_segment_loss(segment, &loss, ns);
+	if (unsent.count)
+		ky_segment_loss(segment, &unsent, ns);
 }
 
 void ky_segment_open_polls(struct ky_segment *segment, uint64_t ns, bool is_at_exit)

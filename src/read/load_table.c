@@ -413,6 +413,10 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	struct ky_trace_loss *loss;
 	uint32_t thread;
 
+	if (cause != KY_NONE && strcmp(ky_trace_name(trace, cause), "unsent-segments") == 0) {
+		add_lost(&trace->unsent_segments, number(frame, KY_F_LOSS_record_count));
+		return true;
+	}
 	if (is_of_samples(load, cause)) {
 		ky_load_lost_samples(load, ky_trace_name(trace, cause),
 				     number(frame, KY_F_LOSS_record_count));

@@ -32,6 +32,13 @@ void ky_losses_text(const struct ky_report_view *view)
 		ky_loss_samples_text(view->out, trace);
 		ky_out_text(view->out, "\n\n");
 	}
+	if (trace->unsent_segments) {
+		ky_out_heading(view->out, view->is_coloured,
+			       "Lost segments: of this run, not of this trace");
+		ky_out_text(view->out, "  ");
+		ky_unsent_text(view->out, trace);
+		ky_out_text(view->out, "\n\n");
+	}
 	if (!trace->loss_count)
 		return;
 	ky_out_heading(view->out, view->is_coloured,

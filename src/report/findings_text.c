@@ -236,6 +236,11 @@ void ky_findings_text(struct ky_buf *out, const struct ky_findings *findings,
 	put_rest(out, findings, shown, nearest);
 	put_limits(out, findings);
 	ky_left_out_text(out, findings->facts.trace, "note: ");
+	if (findings->facts.trace->unsent_segments) {
+		ky_out_text(out, "note: ");
+		ky_unsent_text(out, findings->facts.trace);
+		ky_out_text(out, "\n");
+	}
 	if (!is_full)
 		ky_out_text(out, "Tables: kymo report --full. Each late task: kymo why.\n");
 }

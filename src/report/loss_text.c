@@ -76,6 +76,18 @@ static void record_row(struct ky_buf *out, const struct ky_trace *trace, uint32_
 		      gaps == 1 ? "" : "s");
 }
 
+void ky_unsent_text(struct ky_buf *out, const struct ky_trace *trace)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_out_format(out,
+		      "%s segment%s deleted by the bound on disk (--total-bytes) before every "
+		      "destination had %s",
+		      ky_out_count(cell, trace->unsent_segments),
+		      trace->unsent_segments == 1 ? " was" : "s were",
+		      trace->unsent_segments == 1 ? "it" : "them");
+}
+
 void ky_loss_rows(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint32_t horizons = 0, gaps = trace->loss_count - trace->unrecorded_count;
@@ -96,6 +108,11 @@ void ky_loss_rows(struct ky_buf *out, const struct ky_trace *trace)
 		row(out, &is_first);
 		ky_out_format(out, "%s of the kernel's switch records\n",
 			      ky_out_count(cell, switches));
+	}
+	if (trace->unsent_segments) {
+		row(out, &is_first);
+		ky_unsent_text(out, trace);
+		ky_out_text(out, "\n");
 	}
 	if (trace->requests_unseen) {
 		row(out, &is_first);

@@ -22,6 +22,9 @@ void ky_loss_counts_text(struct ky_buf *out, const struct ky_loss_counts *counts
 /* "53,643 samples (53,000 CPU, 643 await points)", without a verb; none: nothing. */
 void ky_loss_samples_text(struct ky_buf *out, const struct ky_trace *trace);
 
+/* "3 segments were deleted by the bound on disk ...", of unsent_segments. */
+void ky_unsent_text(struct ky_buf *out, const struct ky_trace *trace);
+
 /* What the reader had no room for: a line each after `prefix`, or nothing. */
 void ky_left_out_text(struct ky_buf *out, const struct ky_trace *trace, const char *prefix);
 

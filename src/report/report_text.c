@@ -348,6 +348,10 @@ static void print_answer(const struct ky_report_view *view)
 			      ky_out_duration(a, report->shutdown_ns - trace->run_first_ns));
 	if (trace->lost_samples)
 		ky_out_format(view->out, ", %s SAMPLES LOST", ky_out_count(b, trace->lost_samples));
+	if (trace->unsent_segments)
+		ky_out_format(view->out, ", %s SEGMENT%s LOST UNSENT",
+			      ky_out_count(b, trace->unsent_segments),
+			      trace->unsent_segments == 1 ? "" : "S");
 	ky_out_text(view->out, "\n");
 	ky_stop_text(view->out, trace, report);
 	ky_failed_text(view);

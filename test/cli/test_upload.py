@@ -12,6 +12,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -430,6 +431,15 @@ class Records(Upload):
         newest = max(self.traces.glob("run_host/2*/*.trc.zst"), key=lambda path: path.name)
         said = json.loads(self.run_kymo("info", "--json", newest).out)
         self.assertIn("kymo.segments.unsent", json.dumps(said))
+        every = newest.parent
+        lost = json.loads(self.run_kymo("info", "--json", every).out)["unsent_segments"]
+        # What the last seal deletes is in no chunk any more.
+        self.assertTrue(1 <= lost <= int(re.search(r"(\d) segments? lost", err)[1]), (lost, err))
+        self.assertRegex(self.run_kymo("report", every).out,
+                         rf"(?m)^note: {lost} segments? (was|were) deleted by the bound on disk")
+        self.assertRegex(self.run_kymo("info", every).out,
+                         rf"(?m)^Losses +{lost} segments? (was|were) deleted by the bound on disk")
+        self.assertEqual(json.loads(self.run_kymo("info", "--json", every).out)["lost_records"], 0)
 
     def test_ctrl_c_ends_the_sending(self):
         with MockS3(["hang"] * 9) as server, self.start(server, "--", HOST, "1000") as process:
