@@ -199,6 +199,29 @@ static int watch(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t
 	return ky_now_ns(CLOCK_MONOTONIC) >= __atomic_load_n(&http->deadline_ns, __ATOMIC_RELAXED);
 }
 
+/* Whom the user trusts beside the system: as the AWS tools have it, then curl, then OpenSSL. NULL:
+ * the system's authorities alone. */
+static const char *authorities(void)
+{
+	static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
+	const char *path;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if ((path = getenv(names[i])) && path[0])
+			return path;
+	return NULL;
+}
+
+static void set_trust(CURL *easy)
+{
+	const char *path = authorities();
+
+	curl.easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+	curl.easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+	if (path)
+		curl.easy_setopt(easy, CURLOPT_CAINFO, path);
+}
+
 static void set_limits(struct ky_http_client *http)
 {
 	const struct ky_http_request *request = http->request;
@@ -265,6 +288,20 @@ static void set_request(struct ky_http_client *http, struct curl_slist *headers)
 	curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
+/* libcurl's words say which of its lists it has looked in, and in which words its library says no.
+ */
+static void say_distrust(struct ky_http_answer *answer)
+{
+	char detail[96];
+
+	snprintf(detail, sizeof(detail), "%.*s", (int)strcspn(answer->error, "."), answer->error);
+	snprintf(
+		answer->error, sizeof(answer->error),
+		"its certificate is not trusted (%s); AWS_CA_BUNDLE names the file of an authority "
+		"that is",
+		detail);
+}
+
 static void say_failure(struct ky_http_client *http, CURLcode code)
 {
 	struct ky_http_answer *answer = http->answer;
@@ -274,6 +311,12 @@ static void say_failure(struct ky_http_client *http, CURLcode code)
 			 kymo_error_text(-http->read_error));
 	else if (code == CURLE_ABORTED_BY_CALLBACK)
 		snprintf(answer->error, sizeof(answer->error), "the time to send was over");
+	else if (code == CURLE_PEER_FAILED_VERIFICATION)
+		say_distrust(answer);
+	else if (code == CURLE_SSL_CACERT_BADFILE)
+		snprintf(answer->error, sizeof(answer->error),
+			 "the certificates in %.160s cannot be read",
+			 authorities() ? authorities() : "the system's file");
 	else if (!answer->error[0])
 		snprintf(answer->error, sizeof(answer->error), "%s", curl.easy_strerror(code));
 }
@@ -294,6 +337,7 @@ int ky_http_client_do(struct ky_http_client *http, const struct ky_http_request 
 	curl.easy_reset(http->easy); /* the connection stays */
 	headers = make_headers(request);
 	set_limits(http);
+	set_trust(http->easy);
 	set_request(http, headers);
 	code = curl.easy_perform(http->easy);
 	curl.slist_free_all(headers);

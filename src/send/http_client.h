@@ -5,6 +5,8 @@
  * libraries.
  * Invariants:  only http and https; a redirect is an answer like any other and is never followed;
  *              of an answer at most answer_bytes_max are kept, and more ends the request.
+ * Trust:       of TLS the certificate and its host are checked, against AWS_CA_BUNDLE,
+ *              CURL_CA_BUNDLE or SSL_CERT_FILE where one is set, else the system's authorities.
  * Time:        a connection has 10 s; 30 s without a byte end a request, and so do 60 s and
  *              another second for each 64 KiB of it. ky_http_client_stop_at() ends what runs then.
  * Memory:      of libcurl, and the answer.

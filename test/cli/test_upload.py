@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +34,7 @@ START_S = 1779107405
 NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
          "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3",
          "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-         "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
+         "AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
 
 
 def trace_bytes(number):
@@ -221,6 +222,53 @@ class Trouble(Upload):
                                env={"AWS_ENDPOINT_URL": gone.url})
         self.assertIn("exec true: sent 2 segments", done.stdout)
         self.assertIn("2 left", done.stdout)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl that makes certificates")
+class Tls(Upload):
+    def certificate(self, name, host="IP:127.0.0.1"):
+        """Signed by itself: an authority and a server in one."""
+        key, path = self.dir / f"{name}.key", self.dir / f"{name}.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", path,
+                        "-days", "2", "-subj", f"/CN={name}", "-addext",
+                        f"subjectAltName={host}"], check=True, capture_output=True)
+        both = self.dir / f"{name}.both"
+        both.write_bytes(key.read_bytes() + path.read_bytes())
+        return path, both
+
+    def test_an_authority_of_the_user_is_trusted_by_any_of_its_names(self):
+        path, both = self.certificate("ours")
+        for variable in ("AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
+            run = self.make_run(2)
+            with self.subTest(variable), MockS3(certificate=both) as server:
+                self.upload(server, env={variable: str(path)})
+                self.assert_all_there(server, 2)
+                _, _, given = server.requests[0]
+                self.assertEqual(given["x-amz-content-sha256"], "UNSIGNED-PAYLOAD")
+                body, _ = next(iter(server.objects.values()))
+                self.assertEqual(given["x-amz-checksum-crc32c"], mock_s3.crc32c(body))
+            next(run.glob(".sent-*")).unlink()
+
+    def test_a_certificate_that_is_not_trusted_gets_nothing(self):
+        """Of another authority, of another host; and a file of authorities that is none."""
+        path, _ = self.certificate("ours")
+        _, others = self.certificate("others")
+        wrong, wrong_both = self.certificate("elsewhere", "DNS:example.com")
+        for both, bundle, part in ((others, path, "its certificate is not trusted"),
+                                   (others, "", "its certificate is not trusted"),
+                                   (wrong_both, wrong, "its certificate is not trusted"),
+                                   (others, self.dir / "none", "certificates in")):
+            run = self.make_run(1)
+            with self.subTest(part), MockS3(certificate=both) as server:
+                done = self.upload(server, "--upload-timeout", "300ms", code=1,
+                                   env={"AWS_CA_BUNDLE": str(bundle)})
+                self.assertEqual((server.requests, server.objects), ([], {}))
+            self.assertIn(part, done.stderr)
+            self.assertIn("1 left", done.stdout)
+            self.assertTrue((run / "000000.trc").exists())
+            said = [line for line in done.stderr.splitlines() if "left, the oldest" not in line]
+            self.assertEqual(len(said), 1, done.stderr)
 
 
 class Processes(Upload):

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import http.server
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -181,7 +182,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class MockS3:
-    def __init__(self, faults=()):
+    def __init__(self, faults=(), certificate=None):
+        """certificate: a file with a key and a certificate; then it speaks TLS."""
         self.objects, self.requests, self.faults = {}, [], list(faults)
         self.lock, self.hanging, self.release = (threading.Lock(), threading.Event(),
                                                  threading.Event())
@@ -189,6 +191,11 @@ class MockS3:
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.mock = self
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            self.url = self.url.replace("http:", "https:")
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
