@@ -501,30 +501,40 @@ static void say_requests_json(const struct export_arguments *arguments,
 	print_json(&out);
 }
 
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static void say_requests(const struct export_arguments *arguments,
 			 const struct ky_request_bodies *bodies)
 {
 	const char *to = arguments->push ? arguments->push : arguments->output.path;
-	char polls[KY_OUT_CELL_BYTES], sites[KY_OUT_CELL_BYTES], slow[KY_OUT_CELL_BYTES],
-		spans[KY_OUT_CELL_BYTES];
+	char cells[5][KY_OUT_CELL_BYTES];
 
 	if (arguments->is_json) {
 		say_requests_json(arguments, bodies);
 	} else if (ky_cli_is_quiet() || (!arguments->push && is_quiet(arguments))) {
 		return;
 	} else if (is_sample_format(arguments->format)) {
-		(void)printf("%s: %s profiles, %s samples\n", to,
-			     ky_out_count(polls, bodies->profile_count),
-			     ky_out_count(sites, bodies->sample_count));
+		(void)printf("%s: %s profile%s, %s sample%s\n", to,
+			     ky_out_count(cells[0], bodies->profile_count),
+			     plural(bodies->profile_count),
+			     ky_out_count(cells[1], bodies->sample_count),
+			     plural(bodies->sample_count));
 	} else {
-		(void)printf("%s: %s polls at %s places; spans of %s findings and the longest %s "
-			     "of %s slow polls\n",
+		(void)printf("%s: %s poll%s at %s place%s; spans: %s finding%s, the longest %s of "
+			     "%s slow poll%s\n",
 			     *to ? to : "OTEL_EXPORTER_OTLP_ENDPOINT",
-			     ky_out_count(polls, bodies->otlp.poll_count),
-			     ky_out_count(sites, bodies->otlp.site_count),
-			     ky_out_count(spans, bodies->otlp.finding_spans),
-			     ky_out_count(slow, bodies->otlp.poll_spans),
-			     ky_out_count(spans + KY_OUT_CELL_BYTES / 2, bodies->otlp.slow_count));
+			     ky_out_count(cells[0], bodies->otlp.poll_count),
+			     plural(bodies->otlp.poll_count),
+			     ky_out_count(cells[1], bodies->otlp.site_count),
+			     plural(bodies->otlp.site_count),
+			     ky_out_count(cells[2], bodies->otlp.finding_spans),
+			     plural(bodies->otlp.finding_spans),
+			     ky_out_count(cells[3], bodies->otlp.poll_spans),
+			     ky_out_count(cells[4], bodies->otlp.slow_count),
+			     plural(bodies->otlp.slow_count));
 	}
 }
 
