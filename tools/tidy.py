@@ -41,6 +41,7 @@ INCLUDE_TABLE = {
     "src/ship": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire"), "any"),
     "src/send": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire", "src/ship"),
                  "any"),
+    "src/bucket": (("include/kymo", "src/base", "src/wire", "src/ship", "src/send"), "any"),
     "src/symbol": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire"), "any"),
     "src/attach": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire", "src/ring",
                     "src/unwind"), "libc"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
 
+#include <cli/bucket_input.h>
 #include <cli/traces.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
@@ -19,6 +20,7 @@ enum {
 
 struct convert_arguments {
 	struct ky_input input;
+	struct ky_time_range range;
 	struct ky_output output;
 	struct ky_compression compression;
 	bool is_recompress, is_mix, is_json;
@@ -43,6 +45,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		state->child_inputs[1] = &arguments->output;
 		state->child_inputs[2] = &arguments->compression;
 		state->child_inputs[3] = &arguments->is_json;
+		state->child_inputs[4] = &arguments->range;
 		return 0;
 	case KEY_RECOMPRESS:
 		arguments->is_recompress = true;
@@ -76,10 +79,13 @@ static void say_done(const struct ky_rewrite *done, bool is_json)
 
 int ky_cmd_convert(int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&ky_input_argp, 0, 0, 0},       {&ky_output_argp, 0, 0, 0},
-		{&ky_compression_argp, 0, 0, 0}, {&ky_json_argp, 0, 0, 0},
-		{&ky_common_argp, 0, 0, 0},      {0}};
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0},
+						     {&ky_output_argp, 0, 0, 0},
+						     {&ky_compression_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_time_range_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		options,
 		parse,
@@ -88,7 +94,8 @@ int ky_cmd_convert(int argc, char **argv)
 		"every event with all its fields and annotations, also those that kymo does not"
 		" know. With --recompress only the compression changes. The file appears under "
 		"its name when it is whole.\vWithout --compress the name of FILE decides: .zst is "
-		"zstd (level 3), .gz gzip (level 6), neither is none.",
+		"zstd (level 3), .gz gzip (level 6), neither is none. "
+		"--from, --to and --last choose what is fetched of a bucket.",
 		children,
 		0,
 		0};
@@ -110,9 +117,12 @@ int ky_cmd_convert(int argc, char **argv)
 	rewrite.is_mix = arguments.is_mix;
 	if (ky_traces_code(&arguments.input, ky_rewrite_prepare(&rewrite)))
 		return KY_EXIT_USAGE;
-	code = arguments.is_mix ?
-		       ky_traces_open(&arguments.input) :
-		       ky_traces_open_one(&arguments.input, ", or write them all with --mix");
+	code = ky_bucket_range_check(&arguments.input, &arguments.range);
+	if (code)
+		return code;
+	code = arguments.is_mix ? ky_traces_open_in(&arguments.input, &arguments.range) :
+				  ky_traces_open_one(&arguments.input, &arguments.range,
+						     ", or write them all with --mix");
 	if (!code)
 		code = ky_traces_rewrite(&rewrite);
 	ky_progress_quiet();

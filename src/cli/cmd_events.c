@@ -537,7 +537,7 @@ int ky_cmd_events(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct events_arguments arguments = {.limit = 0};
+	static struct events_arguments arguments = {.limit = 0};
 	struct event_run run = {.arguments = &arguments};
 	int code;
 
@@ -551,7 +551,7 @@ int ky_cmd_events(int argc, char **argv)
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
-	code = ky_traces_open_one(&arguments.input, "");
+	code = ky_traces_open_one(&arguments.input, &arguments.range, "");
 	if (!code)
 		code = prepare(&run, &arguments.input);
 	if (!code)

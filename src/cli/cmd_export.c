@@ -674,7 +674,7 @@ int ky_cmd_export(int argc, char **argv)
 		ky_cli_error("%s does not go to a terminal; give -o FILE", arguments.format->name);
 		return KY_EXIT_USAGE;
 	}
-	code = ky_traces_open_one(&arguments.input, "");
+	code = ky_traces_open_one(&arguments.input, &arguments.range, "");
 	if (!code)
 		code = ky_traces_load(&arguments.input, &trace);
 	if (!code) {

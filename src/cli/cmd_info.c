@@ -2,6 +2,7 @@
 #include <cli/cli.h>
 
 #include <analyze/report.h>
+#include <cli/bucket_survey.h>
 #include <cli/traces.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
@@ -20,6 +21,7 @@
 
 struct info_arguments {
 	struct ky_input input;
+	struct ky_time_range range;
 	bool is_json;
 };
 
@@ -32,6 +34,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return ARGP_ERR_UNKNOWN;
 	state->child_inputs[0] = &arguments->input;
 	state->child_inputs[1] = &arguments->is_json;
+	state->child_inputs[2] = &arguments->range;
 	return 0;
 }
 
@@ -154,7 +157,7 @@ static void print_copies(struct ky_buf *out, const struct ky_trace *trace)
 			continue;
 		if (shown++ < ROWS_MAX)
 			ky_out_format(out,
-				      "%-9s %s s between two of these files; nothing is lost\n",
+				      "%-9s %s s that these files do not hold; nothing is lost\n",
 				      shown == 1 ? "Not kept" : "",
 				      ky_out_seconds(span, loss->to_ns - loss->from_ns));
 	}
@@ -419,6 +422,7 @@ int ky_cmd_info(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0},
 						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_time_range_argp, 0, 0, 0},
 						     {&ky_common_argp, 0, 0, 0},
 						     {0}};
 	static const struct argp argp = {
@@ -427,13 +431,19 @@ int ky_cmd_info(int argc, char **argv)
 		"FILE|DIRECTORY...",
 		"Says what a trace is: what was recorded, when and for how long, its events by "
 		"type, workers, threads, tasks, losses and metadata. Files of one process are "
-		"one trace, and each process has its own section; '-' is standard input.",
+		"one trace, and each process has its own section; '-' is standard input. Of "
+		"s3://BUCKET/PREFIX it lists the processes, from the names and indexes of their "
+		"segments alone.\v--from, --to and --last choose what is listed of a bucket.",
 		children,
 		0,
 		0};
 	struct info_arguments arguments = {.is_json = false};
 	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 
+	if (!code && ky_bucket_is_input(&arguments.input))
+		return ky_bucket_survey(&arguments.input, &arguments.range, arguments.is_json);
+	if (!code)
+		code = ky_bucket_range_check(&arguments.input, &arguments.range);
 	if (!code)
 		code = ky_traces_open(&arguments.input);
 	if (!code)

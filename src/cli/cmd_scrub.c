@@ -85,7 +85,7 @@ static int scrub(struct scrub_arguments *arguments, struct ky_redact *redact)
 
 	if (ky_traces_code(&arguments->input, ky_rewrite_prepare(&rewrite)))
 		return KY_EXIT_USAGE;
-	code = ky_traces_open_one(&arguments->input, "");
+	code = ky_traces_open_one(&arguments->input, NULL, "");
 	if (!code)
 		code = ky_traces_rewrite(&rewrite);
 	ky_progress_quiet();

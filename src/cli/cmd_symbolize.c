@@ -232,7 +232,7 @@ int ky_cmd_symbolize(int argc, char **argv)
 		return code;
 	/* Others on this machine come first: what was recorded may still run here. */
 	(void)setpriority(PRIO_PROCESS, 0, 10);
-	code = arguments.output.path ? ky_traces_open_one(&arguments.input, "") :
+	code = arguments.output.path ? ky_traces_open_one(&arguments.input, NULL, "") :
 				       ky_traces_open(&arguments.input);
 	if (!code)
 		code = arguments.output.path ?

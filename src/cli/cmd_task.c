@@ -227,7 +227,7 @@ int ky_cmd_task(int argc, char **argv)
 	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 
 	if (!code)
-		code = ky_traces_open(&arguments.input);
+		code = ky_traces_open_in(&arguments.input, &arguments.range);
 	if (!code)
 		code = ky_traces_each(&arguments.input, arguments.is_json, print_process,
 				      &arguments);

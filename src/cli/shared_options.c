@@ -23,9 +23,11 @@ enum option_key {
 	KEY_COLOR = KY_OPTION_KEY_OWN - 0x80,
 	KEY_USAGE,
 	KEY_PID,
+	KEY_HOST,
 	KEY_MAX_BYTES,
 	KEY_MAX_RATIO,
 	KEY_MAX_MEMORY,
+	KEY_MAX_FETCH,
 	KEY_FROM,
 	KEY_TO,
 	KEY_LAST,
@@ -243,6 +245,8 @@ const struct argp ky_json_argp = {json_options, parse_json, 0, 0, 0, 0, 0};
 
 static const struct argp_option input_options[] = {
 	{"pid", KEY_PID, "PID", 0, "Only what is of this process", 0},
+	{"service", 's', "NAME", 0, "Only what is of this service", 0},
+	{"host", KEY_HOST, "NAME", 0, "Only what is of this host", 0},
 	{0, 0, 0, 0, "Limits:", 90},
 	{"max-bytes", KEY_MAX_BYTES, "SIZE", 0,
 	 "Refuse a file that unpacks to more (default: no absolute limit)", 90},
@@ -250,6 +254,8 @@ static const struct argp_option input_options[] = {
 	 "Refuse a file that unpacks to more than N times its size and 64M (default 1000)", 90},
 	{"max-memory", KEY_MAX_MEMORY, "SIZE", 0,
 	 "Use at most this much memory (default 3G, for sorting events 256M)", 90},
+	{"max-fetch", KEY_MAX_FETCH, "SIZE", 0, "Fetch at most this much of a bucket (default 2G)",
+	 90},
 	{0},
 };
 
@@ -273,6 +279,12 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 			ky_option_error("--pid is a number, not '%s'", text);
 		input->has_pid = true;
 		return 0;
+	case 's':
+		input->service = text;
+		return 0;
+	case KEY_HOST:
+		input->host = text;
+		return 0;
 	case KEY_MAX_BYTES:
 		if (ky_quantity_bytes(text, &input->inflate.unpacked_bytes_max))
 			ky_option_error("--max-bytes is a size such as 512M, not '%s'", text);
@@ -281,6 +293,11 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 		if (!ky_quantity_in(ky_quantity_bytes, text, 1, UINT64_MAX,
 				    &input->memory_bytes_max))
 			ky_option_error("--max-memory is a size such as 2G, not '%s'", text);
+		return 0;
+	case KEY_MAX_FETCH:
+		if (!ky_quantity_in(ky_quantity_bytes, text, 1, UINT64_MAX,
+				    &input->fetch_bytes_max))
+			ky_option_error("--max-fetch is a size such as 2G, not '%s'", text);
 		return 0;
 	case KEY_MAX_RATIO:
 		if (!ky_quantity_in(ky_quantity_number, text, 1, UINT32_MAX, &value))

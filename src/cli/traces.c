@@ -2,6 +2,7 @@
 #include <cli/traces.h>
 
 #include <cli/cli.h>
+#include <cli/bucket_input.h>
 #include <base/out_text.h>
 #include <cli/progress.h>
 #include <edit/input_processes.h>
@@ -20,11 +21,20 @@ int ky_traces_code(const struct ky_input *input, int result)
 	return KY_EXIT_TROUBLE;
 }
 
-int ky_traces_open(struct ky_input *input)
+int ky_traces_open_in(struct ky_input *input, const struct ky_time_range *range)
 {
+	int code = KY_EXIT_OK;
+
 	input->view = (struct ky_input_view){notice, ky_progress_step, ky_progress_count};
 	ky_progress_open();
-	return ky_traces_code(input, ky_input_open(input));
+	if (ky_bucket_is_input(input))
+		code = ky_bucket_input_fetch(input, range);
+	return code ? code : ky_traces_code(input, ky_input_open(input));
+}
+
+int ky_traces_open(struct ky_input *input)
+{
+	return ky_traces_open_in(input, NULL);
 }
 
 int ky_traces_open_file(struct ky_input *input, char **path)
@@ -45,9 +55,10 @@ int ky_traces_open_named(struct ky_input *input, struct ky_trace_symbols *symbol
 				     ky_trace_symbols_open(symbols, input, &no_dirs, each, ctx));
 }
 
-int ky_traces_open_one(struct ky_input *input, const char *instead)
+int ky_traces_open_one(struct ky_input *input, const struct ky_time_range *range,
+		       const char *instead)
 {
-	int code = ky_traces_open(input);
+	int code = ky_traces_open_in(input, range);
 	struct ky_buf list;
 
 	if (code || input->process_count < 2)

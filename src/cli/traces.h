@@ -7,6 +7,7 @@
 #ifndef KY_CLI_TRACES_H
 #define KY_CLI_TRACES_H
 
+#include <cli/shared_options.h>
 #include <edit/input.h>
 #include <edit/rewrite.h>
 #include <edit/trace_symbols.h>
@@ -15,6 +16,8 @@
 int ky_traces_code(const struct ky_input *input, int result);
 
 int ky_traces_open(struct ky_input *input);
+/* The same of a time: what lies in a bucket is fetched for it alone. range: NULL is all. */
+int ky_traces_open_in(struct ky_input *input, const struct ky_time_range *range);
 /* One file, by its path. */
 int ky_traces_open_file(struct ky_input *input, char **path);
 /* The same, then the names of its code; each sees every event. */
@@ -22,7 +25,8 @@ int ky_traces_open_named(struct ky_input *input, struct ky_trace_symbols *symbol
 			 ky_trace_symbols_fn each, void *ctx);
 /* Opens what is of one process; of several it says which, and refuses. instead: what else can be
  * done, such as ", or ..."; may be "". */
-int ky_traces_open_one(struct ky_input *input, const char *instead);
+int ky_traces_open_one(struct ky_input *input, const struct ky_time_range *range,
+		       const char *instead);
 /* For each process of an open input: print(ctx), which returns an exit code, under a heading where
  * there are several and it is text. Returns the worst of the codes. */
 int ky_traces_each(struct ky_input *input, bool is_json, int (*print)(void *ctx), void *ctx);

@@ -172,6 +172,17 @@ void ky_index_maker_chunk(struct ky_index_maker *maker, const struct ky_chunk *c
 	maker->first_ns = 0;
 }
 
+void ky_index_maker_untimed(struct ky_index_maker *maker, const struct ky_chunk *chunk)
+{
+	const struct ky_index_chunk row = {.raw_offset = maker->offset,
+					   .raw_bytes = (uint32_t)chunk->byte_count,
+					   .event_count = (uint32_t)chunk->event_count};
+
+	(void)ky_buf_append(&maker->rows, &row, sizeof(row));
+	maker->chunk_count++;
+	maker->offset += chunk->byte_count;
+}
+
 void ky_index_maker_skip(struct ky_index_maker *maker, uint64_t bytes)
 {
 	maker->offset += bytes;

@@ -45,6 +45,9 @@ void ky_index_maker_release(struct ky_index_maker *maker);
 void ky_index_maker_event(struct ky_index_maker *maker, const struct ky_event *event);
 void ky_index_maker_chunk(struct ky_index_maker *maker, const struct ky_chunk *chunk);
 
+/* A chunk whose events have no time, such as names of code: its row has none, and no workers. */
+void ky_index_maker_untimed(struct ky_index_maker *maker, const struct ky_chunk *chunk);
+
 /* Bytes that get no row: a stream that is left with nothing in it. */
 void ky_index_maker_skip(struct ky_index_maker *maker, uint64_t bytes);
 /* Another process's, or a later part: no poll continues from before. */

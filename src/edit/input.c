@@ -195,6 +195,14 @@ static bool is_rereadable_stdin(void)
 	       lseek(STDIN_FILENO, 0, SEEK_CUR) == 0 && access(STDIN_PATH, R_OK) == 0;
 }
 
+static const char *shown_name(const struct ky_input *input, const char *path)
+{
+	for (size_t i = 0; input->shown_names && i < input->argument_count; i++)
+		if (strcmp(input->arguments[i], path) == 0)
+			return input->shown_names[i];
+	return NULL;
+}
+
 /* Commands read their input twice: a pipe is first copied to a file without a name. */
 static int spool(const struct ky_input *input, struct ky_input_file *file, const char *path)
 {
@@ -229,8 +237,9 @@ static int open_inner(struct ky_input *input, struct ky_input_file *file, const 
 		return result;
 	if (file->spool)
 		(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fileno(file->spool));
-	if (is_stdin || file->spool)
-		options.shown_name = is_stdin ? STDIN_NAME : path;
+	options.shown_name = is_stdin ? STDIN_NAME : shown_name(input, path);
+	if (file->spool && !options.shown_name)
+		options.shown_name = path;
 	return ky_inflate_open(&file->inner, file->spool || is_direct ? name : path, &options,
 			       file->error, sizeof(file->error));
 }
@@ -394,6 +403,8 @@ void ky_input_close(struct ky_input *input)
 	ky_free(input->files);
 	ky_free(input->progress);
 	ky_trace_paths_release(&input->paths);
+	if (input->release)
+		input->release(input->release_ctx);
 	memset(input, 0, sizeof(*input));
 }
 

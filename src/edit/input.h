@@ -34,8 +34,15 @@ struct ky_input {
 	bool has_words_before; /* the command takes the arguments apart itself */
 	struct ky_inflate_options inflate;
 	uint64_t memory_bytes_max; /* 0: the engine's default */
+	uint64_t fetch_bytes_max;  /* of what comes from elsewhere; 0: its own default */
 	uint64_t pid;              /* read what is of this process alone, if has_pid */
 	bool has_pid;
+	const char *service, *host; /* the same: NULL is all */
+	/* For messages: what each argument was called where it came from; NULL: as it is. */
+	const char *const *shown_names;
+	/* Called when the input is closed, after its files; may be NULL. */
+	void (*release)(void *ctx);
+	void *release_ctx;
 	struct ky_input_view view;
 	struct ky_trace_paths paths;
 	struct ky_input_file *files;

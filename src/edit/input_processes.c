@@ -26,10 +26,25 @@ static int ignore_notice(void *ctx, uint64_t offset, int code, const char *text)
 	return 0;
 }
 
-static void read_service(struct ky_input_process *out, struct ky_trc_dec *dec,
-			 const struct ky_frame *frame)
+static void read_text(char *out, const struct ky_value *value)
 {
-	static const char wanted[] = "service";
+	size_t bytes = value->text.count;
+
+	if (bytes > KY_INPUT_SERVICE_BYTES - 1)
+		bytes = KY_INPUT_SERVICE_BYTES - 1;
+	memset(out, 0, KY_INPUT_SERVICE_BYTES);
+	if (bytes)
+		memcpy(out, value->text.bytes, bytes);
+}
+
+static bool is_key(const struct ky_value *key, const char *name)
+{
+	return key->text.count == strlen(name) && memcmp(key->text.bytes, name, strlen(name)) == 0;
+}
+
+static void read_names(struct ky_input_process *out, struct ky_trc_dec *dec,
+		       const struct ky_frame *frame)
+{
 	const struct ky_value *entries = ky_frame_field(frame, KY_F_SEGMENT_METADATA_entries);
 	struct ky_value key, value;
 	struct ky_trc_walk walk;
@@ -38,16 +53,10 @@ static void read_service(struct ky_input_process *out, struct ky_trc_dec *dec,
 		return;
 	ky_trc_walk_begin(&walk, entries);
 	while (ky_trc_walk_next(dec, &walk, &key, &value) == 1) {
-		size_t bytes = value.text.count;
-
-		if (key.text.count != sizeof(wanted) - 1 ||
-		    memcmp(key.text.bytes, wanted, sizeof(wanted) - 1) != 0)
-			continue;
-		if (bytes > sizeof(out->service) - 1)
-			bytes = sizeof(out->service) - 1;
-		memset(out->service, 0, sizeof(out->service));
-		if (bytes)
-			memcpy(out->service, value.text.bytes, bytes);
+		if (is_key(&key, "service"))
+			read_text(out->service, &value);
+		else if (is_key(&key, "host"))
+			read_text(out->host, &value);
 	}
 }
 
@@ -60,7 +69,7 @@ static void read_frame(struct ky_input_process *out, struct ky_trc_dec *dec,
 		return;
 	if (frame->schema->event == KY_EV_SEGMENT_METADATA) {
 		(void)ky_process_key_read(&out->key, dec, frame);
-		read_service(out, dec, frame);
+		read_names(out, dec, frame);
 	}
 	realtime = frame->schema->event == KY_EV_CLOCK_SYNC && frame->schema->has_timestamp ?
 			   ky_frame_field(frame, KY_F_CLOCK_SYNC_realtime_ns) :
@@ -186,25 +195,48 @@ static int group(struct ky_input *input, struct grouping *grouping)
 	return order(input, grouping);
 }
 
-static bool has_pid(const struct ky_input *input, size_t process)
+/* Names are cut where they are kept. */
+static bool has_name(const char *name, const char *wanted)
 {
+	return !wanted || strncmp(name, wanted, KY_INPUT_SERVICE_BYTES - 1) == 0;
+}
+
+static bool is_chosen(const struct ky_input *input, size_t process)
+{
+	const struct ky_input_process *one = &input->processes[process];
 	char pid[24];
 
 	(void)snprintf(pid, sizeof(pid), "%" PRIu64, input->pid);
-	return strcmp(input->processes[process].key.pid, pid) == 0;
+	return (!input->has_pid || strcmp(one->key.pid, pid) == 0) &&
+	       has_name(one->service, input->service) && has_name(one->host, input->host);
 }
 
-static int fail_pid(struct ky_input *input)
+static bool has_choice(const struct ky_input *input)
 {
-	struct ky_buf list;
+	return input->has_pid || input->service || input->host;
+}
+
+static int fail_choice(struct ky_input *input)
+{
+	struct ky_buf list, wanted;
 	int result;
 
 	ky_buf_init(&list, 0);
+	ky_buf_init(&wanted, 0);
 	ky_input_processes_list(&list, input);
 	(void)ky_buf_append(&list, "", 1);
-	result = ky_input_fail(input, -ESRCH, "none of these files is of process %" PRIu64 "; %s",
-			       input->pid, list.failed ? "" : (const char *)list.bytes);
+	if (input->has_pid)
+		ky_out_format(&wanted, " of process %" PRIu64, input->pid);
+	if (input->service)
+		ky_out_format(&wanted, " of service %s", input->service);
+	if (input->host)
+		ky_out_format(&wanted, " of host %s", input->host);
+	(void)ky_buf_append(&wanted, "", 1);
+	result = ky_input_fail(input, -ESRCH, "none of these files is%s; %s",
+			       wanted.failed ? "" : (const char *)wanted.bytes,
+			       list.failed ? "" : (const char *)list.bytes);
 	ky_buf_release(&list);
+	ky_buf_release(&wanted);
 	return result;
 }
 
@@ -214,18 +246,18 @@ static void close_sources(struct ky_byte_source *sources, size_t count)
 		sources[i].close(sources[i].ctx);
 }
 
-static int keep_pid(struct ky_input *input)
+static int keep_chosen(struct ky_input *input)
 {
 	size_t kept = 0, used = 0, wanted = 0;
 
 	for (size_t i = 0; i < input->process_count; i++)
-		wanted += has_pid(input, i);
+		wanted += is_chosen(input, i);
 	if (!wanted)
-		return fail_pid(input);
+		return fail_choice(input);
 	for (size_t i = 0; i < input->process_count; i++) {
 		struct ky_input_process process = input->processes[i];
 
-		if (!has_pid(input, i)) {
+		if (!is_chosen(input, i)) {
 			close_sources(input->opened + process.first, process.count);
 			continue;
 		}
@@ -246,7 +278,7 @@ int ky_input_processes_find(struct ky_input *input)
 	struct grouping grouping = {.count = 0};
 	int result = -ENOMEM;
 
-	if (input->opened_count < 2 && !input->has_pid)
+	if (input->opened_count < 2 && !has_choice(input))
 		return 0;
 	grouping.processes = ky_alloc(input->opened_count * sizeof(*grouping.processes));
 	grouping.of = ky_alloc(input->opened_count * sizeof(*grouping.of));
@@ -255,7 +287,7 @@ int ky_input_processes_find(struct ky_input *input)
 	ky_free(grouping.of);
 	input->processes = grouping.processes;
 	input->process_count = grouping.count;
-	return !result && input->has_pid ? keep_pid(input) : result;
+	return !result && has_choice(input) ? keep_chosen(input) : result;
 }
 
 void ky_input_processes_choose(struct ky_input *input, size_t process)

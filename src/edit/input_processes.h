@@ -18,13 +18,14 @@
 
 struct ky_input_process {
 	struct ky_process_key key; /* pid "": its files do not name it */
-	char service[KY_INPUT_SERVICE_BYTES];
+	char service[KY_INPUT_SERVICE_BYTES], host[KY_INPUT_SERVICE_BYTES];
 	uint64_t clock_offset_ns; /* wall clock minus time stamp; where is_clocked */
 	bool is_clocked;
 	size_t first, count; /* of input->opened */
 };
 
-/* Sorts the sources of an open input by process, and leaves those of input->pid where it is given.
+/* Sorts the sources of an open input by process, and leaves those of input->pid, service and host
+ * where they are given.
  * Returns 0, or a negative error with its sentence in input->error. */
 int ky_input_processes_find(struct ky_input *input);
 

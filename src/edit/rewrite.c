@@ -59,13 +59,13 @@ static int write_event_chunk(void *ctx, const struct ky_chunk *chunk)
 	return write_chunk(rewrite, chunk);
 }
 
-/* No event of it went through the index. */
+/* No event of it went through the index: it has a row without times. */
 static int write_tail_chunk(void *ctx, const struct ky_chunk *chunk)
 {
 	struct ky_rewrite *rewrite = ctx;
 
 	rewrite->events += chunk->event_count;
-	ky_index_maker_skip(&rewrite->index, chunk->byte_count);
+	ky_index_maker_untimed(&rewrite->index, chunk);
 	return write_chunk(rewrite, chunk);
 }
 

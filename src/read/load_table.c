@@ -435,6 +435,7 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	loss->cause = cause;
 	loss->is_exact = number(frame, KY_F_LOSS_is_exact) != 0;
 	add_lost(&trace->lost_records, loss->record_count);
+	trace->unrecorded_count += strcmp(ky_trace_name(trace, cause), KY_CAUSE_NOT_RECORDED) == 0;
 	if (loss->tid == 0)
 		return true;
 	thread = thread_at(load, loss->tid);

@@ -530,7 +530,7 @@ struct ky_trace {
 	uint64_t counted[KY_COUNTED_KINDS]; /* values of all histograms; wakes: of all sums */
 	uint64_t lost_records;              /* sum of losses */
 	uint64_t copy_count;       /* events that several of the sources have, beyond the first */
-	uint32_t unrecorded_count; /* losses of cause KY_CAUSE_NOT_RECORDED: between two dumps */
+	uint32_t unrecorded_count; /* losses of cause KY_CAUSE_NOT_RECORDED */
 	uint64_t lost_samples;     /* stacks, not records: among no thread's losses */
 	uint64_t unsent_segments;  /* deleted before a destination had them; no gap here */
 	uint64_t polls, parks, wakes; /* rows */

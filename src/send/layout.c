@@ -13,7 +13,7 @@
 
 #define KEY_BYTES_MAX 1024u
 
-static void add_value(struct ky_buf *out, const char *name, const char *value)
+void ky_layout_value(struct ky_buf *out, const char *name, const char *value)
 {
 	static const char digits[] = "0123456789ABCDEF";
 
@@ -54,10 +54,10 @@ static void add_dial9(struct ky_buf *out, const struct kymo_segment *segment)
 
 	ky_out_text(out, "version=1/");
 	add_date(out, &parts);
-	add_value(out, "service", segment->service);
+	ky_layout_value(out, "service", segment->service);
 	ky_out_format(out, "time=%02d%02d/", parts.tm_hour, parts.tm_min);
-	add_value(out, "instance", segment->host);
-	add_value(out, "boot", segment->boot);
+	ky_layout_value(out, "instance", segment->host);
+	ky_layout_value(out, "boot", segment->boot);
 	ky_out_format(out, "%" PRIu64 "-%" PRIu64 ".bin.gz", start_ns / 1000000000u,
 		      segment->number);
 }
@@ -79,10 +79,10 @@ static void add_kymo(struct ky_buf *out, const struct kymo_segment *segment)
 	const struct tm parts = utc(start_ns);
 
 	ky_out_text(out, "k1/raw/");
-	add_value(out, "service", segment->service);
+	ky_layout_value(out, "service", segment->service);
 	add_date(out, &parts);
 	ky_out_format(out, "hour=%02d/", parts.tm_hour);
-	add_value(out, "host", segment->host);
+	ky_layout_value(out, "host", segment->host);
 	ky_out_format(out, "%" PRIu64 "-%" PRIu64 "-%s-%06" PRIu64 "%s", start_ns / 1000000u,
 		      end_ns > start_ns ? (end_ns - start_ns) / 1000000u : 0, segment->boot,
 		      segment->number, suffix ? suffix : "");

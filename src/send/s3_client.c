@@ -337,12 +337,15 @@ void ky_s3_client_learn(struct ky_s3_client *client, enum ky_verdict verdict,
 		memcpy(client->region, region, sizeof(client->region));
 }
 
-static const char *advice(const char *code, long status)
+static const char *advice(const struct ky_s3_client *client, const char *code, long status)
 {
 	if (strcmp(code, "NoSuchBucket") == 0)
 		return "; make the bucket, or name another";
 	if (strcmp(code, "AccessDenied") == 0)
-		return "; these credentials may not write there (s3:PutObject)";
+		return client->is_reading ? "; these credentials may not read there "
+					    "(s3:ListBucket, s3:GetObject)" :
+					    "; these credentials may not write there "
+					    "(s3:PutObject)";
 	if (strcmp(code, "ExpiredToken") == 0 || strcmp(code, "ExpiredTokenException") == 0)
 		return "; the credentials have expired";
 	if (strcmp(code, "InvalidAccessKeyId") == 0 || strcmp(code, "XAdminUserNotFound") == 0 ||
@@ -366,5 +369,6 @@ void ky_s3_client_say(const struct ky_s3_client *client, const struct ky_http_an
 			 client->keys.endpoint[0] ? client->keys.endpoint : "S3", answer->error);
 	else
 		snprintf(out, out_bytes, "bucket %s answers %ld%s%s%s", client->bucket,
-			 answer->status, code[0] ? " " : "", code, advice(code, answer->status));
+			 answer->status, code[0] ? " " : "", code,
+			 advice(client, code, answer->status));
 }

@@ -32,6 +32,7 @@ struct ky_s3_client {
 	char bucket[KY_S3_BUCKET_BYTES];
 	char region[64];        /* that the server named; "": that of the keys */
 	int64_t clock_ahead_ns; /* the server's clock, of ours */
+	bool is_reading;        /* for what a sentence says is not allowed */
 };
 
 /* Returns 0; KYMO_E_UNSUPPORTED, -ENOENT with why; -ENOMEM. */

@@ -27,7 +27,7 @@ struct ky_index_head {
 
 struct ky_index_chunk {
 	uint64_t raw_offset; /* of its stream header in the decompressed segment */
-	uint64_t first_ns;   /* smallest and largest time stamp of its events */
+	uint64_t first_ns;   /* smallest and largest time stamp in it; both 0: none */
 	uint64_t last_ns;
 	uint64_t lost_count; /* sum of record_count of its LossEvents */
 	uint32_t raw_bytes;

@@ -154,7 +154,7 @@ class Wrong(unittest.TestCase):
         rest = {"run": ["true"], "attach": ["1"], "set": ["1"], "mark": ["1", "x"],
                 "export": ["--format", "folded", "x"], "convert": ["-o", "o.trc", "x"], "ps": []}
         free = {"--columns", "--sort", "--where", "--group-by", "--debug-dir", "--junit", "--span",
-                "--type", "--output", "--reason", "--label", "--service", "--live"}
+                "--type", "--output", "--reason", "--label", "--service", "--live", "--host"}
         wrong = {"--metadata": "=", "--ring-dir": "x" * 300, "--dump-dir": "", "--into": ""}
         for option in options:
             if not option.argument or option.name in free:

@@ -6,6 +6,7 @@ import binascii
 import datetime
 import hashlib
 import hmac
+import html
 import http.server
 import socket
 import ssl
@@ -170,7 +171,56 @@ class Handler(http.server.BaseHTTPRequestHandler):
                    **{name.replace("-", "_"): value for name, value in found[1].items()
                       if name.startswith("x-amz-meta-")})
 
-    do_get = do_head
+    def do_get(self):
+        path, _, query = self.path.partition("?")
+        if query:
+            self.do_list(urllib.parse.unquote(path).rstrip("/"),
+                         dict(urllib.parse.parse_qsl(query, True)))
+            return
+        found = self.server.mock.objects.get(urllib.parse.unquote(path))
+        if not found:
+            self.reply(404, error_xml("NoSuchKey"))
+            return
+        body, etag = found[0], self.server.mock.etag(found[0])
+        if self.given.get("if-match", etag) != etag:
+            self.reply(412, error_xml("PreconditionFailed"))
+            return
+        if "range" not in self.given or not self.server.mock.has_ranges:
+            self.reply(200, body, ETag=etag)
+            return
+        first, _, last = self.given["range"][len("bytes="):].partition("-")
+        part = body[int(first):int(last) + 1]
+        self.server.mock.sent_bytes += len(part)
+        self.reply(206, part, ETag=etag,
+                   Content_Range=f"bytes {first}-{int(first) + len(part) - 1}/{len(body)}")
+
+    def do_list(self, path, query):
+        """ListObjectsV2, a page of mock.page_keys at most."""
+        mock, prefix = self.server.mock, query.get("prefix", "")
+        names = sorted(key[len(path) + 1:] for key in mock.objects
+                       if key.startswith(f"{path}/{prefix}"))
+        cut = query.get("delimiter")
+        entries = sorted({name[:name.index(cut, len(prefix)) + 1]
+                          if cut and cut in name[len(prefix):] else name for name in names})
+        entries = [name for name in entries if name > query.get("continuation-token", "")]
+        page, rest = entries[:mock.page_keys], entries[mock.page_keys:]
+        is_url = query.get("encoding-type") == "url"
+        lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<ListBucketResult xmlns="x">',
+                 f"<IsTruncated>{'true' if rest or mock.is_endless else 'false'}</IsTruncated>"]
+        if is_url:
+            lines.append("<EncodingType>url</EncodingType>")
+        if rest or mock.is_endless:
+            token = page[-1] if page else "more"
+            lines.append("<NextContinuationToken>" + html.escape(token) +
+                         "</NextContinuationToken>")
+        for name in page:
+            shown = html.escape(urllib.parse.quote(name, "/") if is_url else name)
+            body = mock.objects.get(f"{path}/{name}", (None,))[0]
+            lines.append(f"<CommonPrefixes><Prefix>{shown}</Prefix></CommonPrefixes>"
+                         if body is None else
+                         f"<Contents><Key>{shown}</Key><Size>{len(body)}</Size>"
+                         f"<ETag>{html.escape(mock.etag(body))}</ETag></Contents>")
+        self.reply(200, ("".join(lines) + "</ListBucketResult>").encode())
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -187,6 +237,7 @@ class MockS3:
         self.objects, self.requests, self.faults = {}, [], list(faults)
         self.lock, self.hanging, self.release = (threading.Lock(), threading.Event(),
                                                  threading.Event())
+        self.page_keys, self.is_endless, self.has_ranges, self.sent_bytes = 1000, False, True, 0
         self.region, self.other, self.ahead_s, self.huge_bytes = "us-east-1", "", 0, 0
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.mock = self
@@ -198,6 +249,10 @@ class MockS3:
             self.url = self.url.replace("http:", "https:")
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
+
+    @staticmethod
+    def etag(body):
+        return f'"{hashlib.md5(body).hexdigest()}"'
 
     def __enter__(self):
         return self

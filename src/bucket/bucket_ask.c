@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <bucket/bucket_ask.h>
+
+#include <base/now.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TRIES_MAX 6u
+#define WAIT_NS UINT64_C(200000000) /* doubled with each try: 6 s in all */
+#define WAIT_NS_MAX UINT64_C(3000000000)
+
+int ky_bucket_connect(struct ky_s3_client *client, const char *bucket, char *why)
+{
+	int err = ky_s3_client_open(client, bucket, why);
+
+	client->is_reading = true;
+	if (err == -ENOMEM)
+		(void)snprintf(why, KY_BUCKET_WHY_BYTES, "out of memory");
+	return err;
+}
+
+/* A retry that the verdict makes useless is none. */
+static bool may_ask_again(struct ky_s3_client *client, const struct ky_http_answer *answer,
+			  enum ky_verdict verdict, uint32_t tries)
+{
+	uint64_t wait_ns = WAIT_NS << tries;
+
+	if (verdict == KY_VERDICT_REFRESH || verdict == KY_VERDICT_SKEW ||
+	    verdict == KY_VERDICT_REDIRECT) {
+		ky_s3_client_learn(client, verdict, answer);
+		return tries < 2;
+	}
+	if (verdict != KY_VERDICT_AGAIN || tries + 1 >= TRIES_MAX)
+		return false;
+	if (answer->after_ns > wait_ns)
+		wait_ns = answer->after_ns;
+	ky_sleep_ns(wait_ns < WAIT_NS_MAX ? wait_ns : WAIT_NS_MAX);
+	return true;
+}
+
+/* Asks until it is answered with a success. */
+static int ask(struct ky_s3_client *client, const struct ky_s3_request *request,
+	       struct ky_http_answer *answer, char *why)
+{
+	char code[64];
+
+	for (uint32_t tries = 0;; tries++) {
+		int err = ky_s3_client_do(client, request, answer);
+		enum ky_verdict verdict;
+
+		if (err) {
+			(void)snprintf(why, KY_BUCKET_WHY_BYTES, "%s",
+				       err == -ENOMEM ? "out of memory" :
+							"a name is longer than S3 takes");
+			return err;
+		}
+		if (answer->status == 200 || answer->status == 206)
+			return 0;
+		verdict = ky_s3_client_judge(answer, code);
+		if (may_ask_again(client, answer, verdict, tries))
+			continue;
+		ky_s3_client_say(client, answer, why, KY_BUCKET_WHY_BYTES);
+		return verdict == KY_VERDICT_DENIED ? -EACCES : -EIO;
+	}
+}
+
+int ky_bucket_page(struct ky_s3_client *client, const char *prefix, bool is_cut_at_slash,
+		   const char *token, struct ky_buf *out, char *why)
+{
+	struct ky_http_answer answer = {.status = 0};
+	struct ky_sigv4_pair query[5];
+	struct ky_s3_request request = {.method = "GET",
+					.key = "",
+					.query = query,
+					.body_fd = -1,
+					.answer_bytes_max = KY_BUCKET_PAGE_BYTES_MAX};
+	int err;
+
+	if (token[0])
+		query[request.query_count++] = (struct ky_sigv4_pair){"continuation-token", token};
+	if (is_cut_at_slash)
+		query[request.query_count++] = (struct ky_sigv4_pair){"delimiter", "/"};
+	query[request.query_count++] = (struct ky_sigv4_pair){"encoding-type", "url"};
+	query[request.query_count++] = (struct ky_sigv4_pair){"list-type", "2"};
+	query[request.query_count++] = (struct ky_sigv4_pair){"prefix", prefix};
+	answer.body = *out;
+	err = ask(client, &request, &answer, why);
+	*out = answer.body;
+	if (!err && answer.is_cut) {
+		(void)snprintf(why, KY_BUCKET_WHY_BYTES,
+			       "bucket %s answers a page of its listing that is longer than %u MiB",
+			       client->bucket, KY_BUCKET_PAGE_BYTES_MAX >> 20);
+		err = -EIO;
+	}
+	return err;
+}
+
+/* What was asked for lies in the answer. Returns its offset there; -1: it does not. */
+static int64_t find_range(const struct ky_http_answer *answer, uint64_t from, uint64_t count)
+{
+	if (answer->is_cut)
+		return -1;
+	if (answer->status == 206)
+		return answer->body.used == count ? 0 : -1;
+	/* A server without ranges gave the whole. */
+	return answer->body.used >= count && from <= answer->body.used - count ? (int64_t)from : -1;
+}
+
+int ky_bucket_range(struct ky_s3_client *client, const char *key, const char *etag, uint64_t from,
+		    uint64_t count, struct ky_buf *out, char *why)
+{
+	char range[64];
+	struct ky_sigv4_pair headers[2] = {{"range", range}, {"if-match", etag}};
+	struct ky_http_answer answer = {.status = 0};
+	const struct ky_s3_request request = {.method = "GET",
+					      .key = key,
+					      .headers = headers,
+					      .header_count = etag[0] ? 2 : 1,
+					      .body_fd = -1,
+					      .answer_bytes_max = from + count};
+	int64_t at;
+	int err;
+
+	if (!count)
+		return 0;
+	(void)snprintf(range, sizeof(range), "bytes=%" PRIu64 "-%" PRIu64, from, from + count - 1);
+	ky_buf_init(&answer.body, 0);
+	err = ask(client, &request, &answer, why);
+	if (err && (answer.status == 404 || answer.status == 412)) {
+		(void)snprintf(why, KY_BUCKET_WHY_BYTES,
+			       "it was replaced or deleted while it was read; ask again");
+		err = -ESTALE;
+	}
+	at = err ? -1 : find_range(&answer, from, count);
+	if (!err && at < 0) {
+		(void)snprintf(why, KY_BUCKET_WHY_BYTES,
+			       "bucket %s answers %ld with %zu bytes, not the %" PRIu64
+			       " that were asked for",
+			       client->bucket, answer.status, answer.body.used, count);
+		err = -EIO;
+	}
+	if (!err)
+		err = ky_buf_append(out, answer.body.bytes + at, count);
+	if (err == -ENOMEM || err == KYMO_E_LIMIT)
+		(void)snprintf(why, KY_BUCKET_WHY_BYTES, "out of memory");
+	ky_buf_release(&answer.body);
+	return err;
+}

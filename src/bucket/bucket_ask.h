@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* bucket_ask.h - questions to a bucket that is read: a page of its listing, a range of an object.
+ *
+ * Retries: trouble that passes is asked again, with growing waits, for about ten seconds; what a
+ *          person has to mend ends at once.
+ * Threads: owner of the client.
+ */
+#ifndef KY_BUCKET_BUCKET_ASK_H
+#define KY_BUCKET_BUCKET_ASK_H
+
+#include <base/buf.h>
+#include <send/s3_client.h>
+
+#define KY_BUCKET_PAGE_BYTES_MAX (8u << 20)
+#define KY_BUCKET_WHY_BYTES 512u
+
+/* why: KY_BUCKET_WHY_BYTES. Returns 0; KYMO_E_UNSUPPORTED, -ENOENT, -EINVAL, -ENOMEM with why. */
+int ky_bucket_connect(struct ky_s3_client *client, const char *bucket, char *why);
+
+/* A page of up to 1,000 keys that begin with prefix. delimiter: cuts keys after it into common
+ * prefixes. start_after, token: "" for none.
+ * Returns 0 and the body in out; -EIO, -EACCES, -ENOMEM with why. */
+int ky_bucket_page(struct ky_s3_client *client, const char *prefix, bool is_cut_at_slash,
+		   const char *token, struct ky_buf *out, char *why);
+
+/* count bytes of an object from byte `from`, appended to out. etag: "" for none; else an object
+ * that was replaced meanwhile is refused.
+ * Returns 0; -ESTALE: it was replaced or is gone; -EIO, -EACCES, -ENOMEM; with why. */
+int ky_bucket_range(struct ky_s3_client *client, const char *key, const char *etag, uint64_t from,
+		    uint64_t count, struct ky_buf *out, char *why);
+
+#endif

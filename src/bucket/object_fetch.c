@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <bucket/object_fetch.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <ship/disk.h>
+#include <ship/trace_file.h>
+#include <stdio.h>
+#include <string.h>
+#include <wire/trc_enc.h>
+#include <zstd.h>
+
+/* Holds the table and last chunk of a minute of a busy service; else a second request follows. */
+#define TAIL_BYTES (32u << 10)
+#define START_CHUNKS_MAX 64u
+
+struct fetch {
+	struct ky_fetched *out;
+	struct ky_s3_client *client;
+	const struct ky_bucket_object *object;
+	struct ky_buf window, tail; /* tail: the last bytes of the object, once they were read */
+	int fd;
+	char *why;
+};
+
+static int say_memory(char *why)
+{
+	(void)snprintf(why, KY_BUCKET_WHY_BYTES, "out of memory");
+	return -ENOMEM;
+}
+
+static int put(const struct fetch *fetch, const uint8_t *bytes, size_t count)
+{
+	int err = ky_disk_write_all(fetch->fd, bytes, count);
+
+	if (err)
+		(void)snprintf(fetch->why, KY_BUCKET_WHY_BYTES,
+			       "its bytes find no room among the temporary files (TMPDIR): %s",
+			       kymo_error_text(err));
+	return err;
+}
+
+static int copy_range(struct fetch *fetch, uint64_t from, uint64_t to)
+{
+	uint64_t tail_at = fetch->object->bytes - fetch->tail.used;
+	int err = 0;
+
+	if (to > tail_at && fetch->tail.used) {
+		uint64_t at = from > tail_at ? from : tail_at;
+
+		err = from < at ? copy_range(fetch, from, at) : 0;
+		return err ? err : put(fetch, fetch->tail.bytes + (at - tail_at), to - at);
+	}
+	while (!err && from < to) {
+		uint64_t count = to - from < KY_FETCH_WINDOW_BYTES ? to - from :
+								     KY_FETCH_WINDOW_BYTES;
+
+		ky_buf_clear(&fetch->window);
+		err = ky_bucket_range(fetch->client, fetch->object->key, fetch->object->etag, from,
+				      count, &fetch->window, fetch->why);
+		if (!err)
+			err = put(fetch, fetch->window.bytes, fetch->window.used);
+		fetch->out->fetched_bytes += count;
+		from += count;
+	}
+	return err;
+}
+
+/* ---- the map ---- */
+
+static bool may_have_map(const struct ky_bucket_object *object)
+{
+	const char *suffix = ky_trace_file_suffix(object->key);
+
+	return suffix && strcmp(suffix, ".zst") == 0;
+}
+
+/* tail: gets the bytes that the map was read from. */
+static int read_map(struct ky_segment_map *map, struct ky_s3_client *client,
+		    const struct ky_bucket_object *object, struct ky_buf *tail,
+		    uint64_t *fetched_bytes, char *why)
+{
+	uint64_t wanted = TAIL_BYTES < object->bytes ? TAIL_BYTES : object->bytes;
+	int64_t result;
+
+	if (!may_have_map(object))
+		return KYMO_E_UNSUPPORTED;
+	for (uint32_t tries = 0;; tries++) {
+		int err;
+
+		ky_buf_clear(tail);
+		err = ky_bucket_range(client, object->key, object->etag, object->bytes - wanted,
+				      wanted, tail, why);
+		if (err)
+			return err;
+		*fetched_bytes += wanted;
+		result = ky_segment_map_read(map, tail->bytes, tail->used, object->bytes);
+		if (result <= 0 || tries == 2 || (uint64_t)result > object->bytes ||
+		    result > KY_MAP_CHUNK_BYTES_MAX)
+			break;
+		ky_segment_map_release(map);
+		wanted = (uint64_t)result;
+	}
+	if (result == -ENOMEM)
+		return say_memory(why);
+	if (!result && !map->unix_ns) { /* written anew: its name knows, to a millisecond */
+		map->clock_ns = map->chunks[0].first_ns;
+		map->unix_ns = object->facts.start_unix_ns;
+	}
+	return result ? KYMO_E_UNSUPPORTED : 0;
+}
+
+int ky_object_map(struct ky_segment_map *out, struct ky_s3_client *client,
+		  const struct ky_bucket_object *object, uint64_t *fetched_bytes, char *why)
+{
+	struct ky_buf tail;
+	int err;
+
+	ky_buf_init(&tail, 0);
+	err = read_map(out, client, object, &tail, fetched_bytes, why);
+	ky_buf_release(&tail);
+	return err;
+}
+
+/* ---- a part ---- */
+
+struct choice {
+	uint32_t start_count; /* chunks of the segment's start */
+	uint32_t first, end;  /* in the time */
+	uint32_t timed;       /* those behind have no times: names of code */
+};
+
+/* Returns false: none. */
+static bool choose(struct choice *out, const struct ky_segment_map *map,
+		   const struct ky_fetch_range *range)
+{
+	uint32_t content = map->count - 1;
+
+	while (content && !map->chunks[content - 1].last_ns)
+		content--;
+	*out = (struct choice){.first = UINT32_MAX, .timed = content};
+	while (out->start_count < content && out->start_count < START_CHUNKS_MAX &&
+	       (!out->start_count || !map->chunks[out->start_count].worker_count))
+		out->start_count++;
+	for (uint32_t i = 0; i < content; i++) {
+		uint64_t first = ky_segment_map_unix_ns(map, map->chunks[i].first_ns);
+		uint64_t last = ky_segment_map_unix_ns(map, map->chunks[i].last_ns);
+
+		if (last < range->from_unix_ns || (range->to_unix_ns && first >= range->to_unix_ns))
+			continue;
+		out->first = out->first < i ? out->first : i;
+		out->end = i + 1;
+	}
+	return out->end != 0;
+}
+
+/* A frame with a LossEvent: what lies between was not fetched. */
+static int put_gap(const struct fetch *fetch, uint64_t from_ns, uint64_t to_ns)
+{
+	static const char cause[] = "not recorded";
+	struct ky_trc_enc enc;
+	struct ky_buf raw;
+	uint8_t frame[1024];
+	uint32_t name;
+	size_t count;
+	int err;
+
+	ky_buf_init(&raw, 0);
+	err = ky_trc_enc_init(&enc, &raw);
+	if (err)
+		return say_memory(fetch->why);
+	ky_trc_enc_begin(&enc);
+	name = ky_trc_enc_string(&enc, 0, cause, sizeof(cause) - 1);
+	ky_trc_enc_event(&enc, KY_EV_LOSS, to_ns);
+	ky_trc_enc_u32(&enc, 0);    /* tid: all threads */
+	ky_trc_enc_varint(&enc, 0); /* records */
+	ky_trc_enc_u8(&enc, 1);     /* exactly */
+	ky_trc_enc_varint(&enc, from_ns);
+	ky_trc_enc_varint(&enc, to_ns);
+	ky_trc_enc_u32(&enc, name);
+	ky_trc_enc_release(&enc);
+	err = raw.failed;
+	count = err ? 0 : ZSTD_compress(frame, sizeof(frame), raw.bytes, raw.used, 1);
+	ky_buf_release(&raw);
+	if (err || ZSTD_isError(count))
+		return say_memory(fetch->why);
+	return put(fetch, frame, count);
+}
+
+/* Chunks [from, end), which lie in a row. */
+static int copy_chunks(struct fetch *fetch, const struct ky_segment_map *map, uint32_t from,
+		       uint32_t end)
+{
+	fetch->out->chunk_count += end - from;
+	return copy_range(fetch, map->chunks[from].stored_at, map->chunks[end].stored_at);
+}
+
+static int copy_part(struct fetch *fetch, const struct ky_segment_map *map,
+		     const struct choice *choice)
+{
+	const struct ky_map_chunk *chunks = map->chunks;
+	uint32_t content = map->count - 1, timed = choice->timed, start = choice->start_count;
+	uint32_t first = choice->first, end = choice->end;
+	int err;
+
+	if (first <= start) { /* nothing lies between */
+		start = end > start ? end : start;
+		first = end = start;
+	}
+	err = copy_chunks(fetch, map, 0, start);
+	if (!err && first < end) {
+		err = put_gap(fetch, chunks[start - 1].last_ns, chunks[first].first_ns);
+		if (!err)
+			err = copy_chunks(fetch, map, first, end);
+	}
+	if (!err && end < timed)
+		err = put_gap(fetch, chunks[end - 1].last_ns, chunks[timed - 1].last_ns);
+	if (!err)
+		err = copy_chunks(fetch, map, timed, content);
+	if (!err)
+		err = copy_range(fetch, chunks[content].stored_at,
+				 chunks[content].stored_at + chunks[content].stored_bytes);
+	fetch->out->chunk_total = content;
+	return err;
+}
+
+/* KYMO_E_UNSUPPORTED: there is no map, so it has to be read whole. */
+static int fetch_part(struct fetch *fetch, const struct ky_fetch_range *range)
+{
+	struct ky_segment_map map = {.chunks = NULL};
+	struct choice choice;
+	int err = read_map(&map, fetch->client, fetch->object, &fetch->tail,
+			   &fetch->out->fetched_bytes, fetch->why);
+
+	if (!err && !map.unix_ns)
+		err = KYMO_E_UNSUPPORTED;
+	if (!err && !choose(&choice, &map, range))
+		fetch->out->is_outside = true;
+	else if (!err)
+		err = copy_part(fetch, &map, &choice);
+	ky_segment_map_release(&map);
+	return err;
+}
+
+int ky_object_fetch(struct ky_fetched *out, struct ky_s3_client *client,
+		    const struct ky_bucket_object *object, const struct ky_fetch_range *range,
+		    int fd, char *why)
+{
+	struct fetch fetch = {.out = out, .client = client, .object = object, .fd = fd, .why = why};
+	bool is_all = !range->from_unix_ns && !range->to_unix_ns;
+	int err = KYMO_E_UNSUPPORTED;
+
+	*out = (struct ky_fetched){.fetched_bytes = 0};
+	ky_buf_init(&fetch.window, 0);
+	ky_buf_init(&fetch.tail, 0);
+	if (!is_all)
+		err = fetch_part(&fetch, range);
+	if (err == KYMO_E_UNSUPPORTED)
+		err = copy_range(&fetch, 0, object->bytes);
+	ky_buf_release(&fetch.window);
+	ky_buf_release(&fetch.tail);
+	return err;
+}

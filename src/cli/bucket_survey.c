@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/bucket_survey.h>
+
+#include <base/alloc.h>
+#include <base/json_write.h>
+#include <base/out_text.h>
+#include <bucket/bucket_lanes.h>
+#include <bucket/object_fetch.h>
+#include <cli/cli.h>
+#include <cli/progress.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INDEXES_MAX 8192u /* requests; of more the names alone are told */
+
+/* Of one object, or the sum of a run's. */
+struct sum {
+	uint64_t bytes, start_ns, end_ns; /* Unix; 0: not known */
+	uint64_t events, polls, busy_ns, lost;
+	uint64_t longest_ns, longest_start_ns, longest_task;
+	uint32_t longest_worker, segments, unindexed;
+	char pid[KY_MAP_TEXT_BYTES], end[KY_MAP_TEXT_BYTES];
+	char service[KY_MAP_TEXT_BYTES], host[KY_MAP_TEXT_BYTES];
+};
+
+struct survey {
+	const struct ky_object_list *list;
+	const struct ky_bucket_query *query;
+	struct sum *sums; /* by object */
+	uint64_t fetched_bytes;
+	bool has_indexes;
+};
+
+/* ---- one object ---- */
+
+static void take_chunk(struct sum *sum, const struct ky_segment_map *map,
+		       const struct ky_map_chunk *chunk, const struct ky_bucket_query *query)
+{
+	uint64_t first = ky_segment_map_unix_ns(map, chunk->first_ns);
+	uint64_t last = ky_segment_map_unix_ns(map, chunk->last_ns);
+
+	if (!chunk->last_ns) {
+		sum->events += chunk->event_count;
+		return;
+	}
+	if (last < query->from_unix_ns || (query->to_unix_ns && first >= query->to_unix_ns))
+		return;
+	if (!sum->start_ns || first < sum->start_ns)
+		sum->start_ns = first;
+	if (last > sum->end_ns)
+		sum->end_ns = last;
+	sum->events += chunk->event_count;
+	sum->polls += chunk->poll_count;
+	sum->busy_ns += chunk->busy_ns;
+	sum->lost += chunk->lost_count;
+	if (chunk->longest_ns <= sum->longest_ns)
+		return;
+	sum->longest_ns = chunk->longest_ns;
+	sum->longest_start_ns = ky_segment_map_unix_ns(map, chunk->longest_start_ns);
+	sum->longest_task = chunk->longest_task;
+	sum->longest_worker = chunk->longest_worker;
+}
+
+static void begin_sum(struct sum *sum, const struct ky_bucket_object *object)
+{
+	const struct ky_object_key *facts = &object->facts;
+	const char *dash = strchr(facts->run, '-');
+
+	*sum = (struct sum){.bytes = object->bytes, .segments = 1};
+	memcpy(sum->service, facts->service, sizeof(facts->service));
+	memcpy(sum->host, facts->host, sizeof(facts->host));
+	if (facts->form == KY_OBJECT_KYMO && dash)
+		memcpy(sum->pid, dash + 1, strcspn(dash + 1, "-"));
+}
+
+static int read_one(void *ctx, struct ky_s3_client *client, uint32_t index, char *why)
+{
+	struct survey *survey = ctx;
+	const struct ky_bucket_object *object = &survey->list->objects[index];
+	struct ky_segment_map map = {.chunks = NULL};
+	struct sum *sum = &survey->sums[index];
+	uint64_t fetched_bytes = 0;
+	int err = ky_object_map(&map, client, object, &fetched_bytes, why);
+
+	__atomic_fetch_add(&survey->fetched_bytes, fetched_bytes, __ATOMIC_RELAXED);
+	if (err == KYMO_E_UNSUPPORTED || (!err && !map.unix_ns)) {
+		sum->unindexed = 1;
+		sum->start_ns = object->facts.start_unix_ns;
+		sum->end_ns = object->facts.end_unix_ns;
+	} else if (!err) {
+		for (uint32_t i = 0; i + 1 < map.count; i++)
+			take_chunk(sum, &map, &map.chunks[i], survey->query);
+		if (!survey->query->from_unix_ns && !survey->query->to_unix_ns)
+			sum->events += map.chunks[map.count - 1].event_count;
+		/* The name in the key is what --service takes. */
+		if (!sum->service[0])
+			memcpy(sum->service, map.service, sizeof(sum->service));
+		if (!sum->host[0])
+			memcpy(sum->host, map.host, sizeof(sum->host));
+		if (map.pid[0])
+			memcpy(sum->pid, map.pid, sizeof(sum->pid));
+		memcpy(sum->end, map.end, sizeof(sum->end));
+	}
+	ky_segment_map_release(&map);
+	return err == KYMO_E_UNSUPPORTED ? 0 : err;
+}
+
+/* ---- runs ---- */
+
+static void add(struct sum *all, const struct sum *one)
+{
+	all->bytes += one->bytes;
+	all->events += one->events;
+	all->polls += one->polls;
+	all->busy_ns += one->busy_ns;
+	all->lost += one->lost;
+	all->segments += one->segments;
+	all->unindexed += one->unindexed;
+	if (one->start_ns && (!all->start_ns || one->start_ns < all->start_ns))
+		all->start_ns = one->start_ns;
+	if (one->end_ns > all->end_ns)
+		all->end_ns = one->end_ns;
+	if (one->end[0])
+		memcpy(all->end, one->end, sizeof(all->end));
+	if (one->longest_ns <= all->longest_ns)
+		return;
+	all->longest_ns = one->longest_ns;
+	all->longest_start_ns = one->longest_start_ns;
+	all->longest_task = one->longest_task;
+	all->longest_worker = one->longest_worker;
+}
+
+static bool is_one_run(const struct ky_bucket_object *a, const struct ky_bucket_object *b)
+{
+	return a->facts.form != KY_OBJECT_PLAIN && b->facts.form != KY_OBJECT_PLAIN &&
+	       strcmp(a->facts.service, b->facts.service) == 0 &&
+	       strcmp(a->facts.host, b->facts.host) == 0 && strcmp(a->facts.run, b->facts.run) == 0;
+}
+
+/* The run that begins at *at, which moves behind it. False: what an index says lies outside the
+ * time. */
+static bool next_run(const struct survey *survey, uint32_t *at, struct sum *out,
+		     const struct ky_bucket_object **first)
+{
+	const struct ky_bucket_object *objects = survey->list->objects;
+	uint32_t i = *at;
+
+	*first = &objects[i];
+	*out = survey->sums[i++];
+	for (; i < survey->list->count && is_one_run(*first, &objects[i]); i++)
+		add(out, &survey->sums[i]);
+	*at = i;
+	return !survey->has_indexes || out->unindexed || out->start_ns;
+}
+
+/* ---- as text ---- */
+
+static void count_cell(struct ky_table *table, const struct survey *survey, const struct sum *run,
+		       uint64_t count)
+{
+	if (!survey->has_indexes || run->unindexed == run->segments)
+		ky_table_cell(table, "-");
+	else
+		ky_table_count(table, count);
+}
+
+static void row(struct ky_table *table, const struct survey *survey, const struct sum *run,
+		const struct ky_bucket_object *first)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_table_cell(table, run->service[0]                      ? run->service :
+			     first->facts.form == KY_OBJECT_PLAIN ? first->key :
+								    "-");
+	ky_table_cell(table, run->host[0] ? run->host : "-");
+	ky_table_cell(table, run->pid[0] ? run->pid : "-");
+	ky_table_cell(table, run->start_ns ? ky_out_utc(cell, run->start_ns) : "-");
+	ky_table_cell(table, run->end_ns > run->start_ns && run->start_ns ?
+				     ky_out_duration(cell, run->end_ns - run->start_ns) :
+				     "-");
+	ky_table_count(table, run->segments);
+	ky_table_cell(table, ky_out_bytes(cell, run->bytes));
+	count_cell(table, survey, run, run->events);
+	count_cell(table, survey, run, run->lost);
+	ky_table_cell(table, run->longest_ns ? ky_out_duration(cell, run->longest_ns) : "-");
+	if (run->longest_ns)
+		ky_table_format(table, "%s, worker %u, task %" PRIu64,
+				ky_out_utc(cell, run->longest_start_ns), run->longest_worker,
+				run->longest_task);
+	else
+		ky_table_cell(table, run->end);
+}
+
+static void print_text(struct ky_buf *out, const struct survey *survey, const char *name)
+{
+	char bytes[KY_OUT_CELL_BYTES], fetched[KY_OUT_CELL_BYTES];
+	const struct ky_bucket_object *first;
+	struct ky_table table;
+	uint32_t unindexed = 0;
+	struct sum run;
+
+	ky_table_begin(&table, "lllllrrrrrl",
+		       "Service|Host|Pid|From (UTC)|Lasted|Segments|Size|Events|Lost|Longest "
+		       "poll|");
+	for (uint32_t at = 0; at < survey->list->count;) {
+		if (!next_run(survey, &at, &run, &first))
+			continue;
+		row(&table, survey, &run, first);
+		unindexed += run.unindexed;
+	}
+	ky_table_end(&table, out, 0, ky_out_is_coloured(STDOUT_FILENO));
+	ky_out_text(out, "\n");
+	ky_out_safe(out, name, strlen(name));
+	ky_out_format(out, ": %u segment%s, %s; %s of it read\n", survey->list->count,
+		      survey->list->count == 1 ? "" : "s", ky_out_bytes(bytes, survey->list->bytes),
+		      ky_out_bytes(fetched, survey->fetched_bytes));
+	if (unindexed)
+		ky_out_format(out, "%u of them %s no index: `kymo report` reads them whole\n",
+			      unindexed, unindexed == 1 ? "has" : "have");
+}
+
+/* ---- as JSON ---- */
+
+static void time_json(struct ky_buf *out, const char *key, uint64_t unix_ns)
+{
+	if (unix_ns)
+		ky_json_number(out, key, unix_ns);
+	else
+		ky_json_null(out, key);
+}
+
+static void run_json(struct ky_buf *out, const struct survey *survey, const struct sum *run,
+		     const struct ky_bucket_object *first)
+{
+	static const char *const forms[] = {
+		[KY_OBJECT_PLAIN] = "none", [KY_OBJECT_DIAL9] = "dial9", [KY_OBJECT_KYMO] = "kymo"};
+	bool is_counted = survey->has_indexes && run->unindexed < run->segments;
+
+	ky_json_open(out, NULL, "{");
+	ky_json_text(out, "layout", forms[first->facts.form]);
+	ky_json_text_or_null(out, "service", run->service[0] ? run->service : NULL);
+	ky_json_text_or_null(out, "host", run->host[0] ? run->host : NULL);
+	ky_json_text_or_null(out, "run", first->facts.run[0] ? first->facts.run : NULL);
+	ky_json_text_or_null(out, "pid", run->pid[0] ? run->pid : NULL);
+	ky_json_text(out, "first_key", first->key);
+	time_json(out, "start_unix_ns", run->start_ns);
+	time_json(out, "end_unix_ns", run->end_ns);
+	ky_json_number(out, "segments", run->segments);
+	ky_json_number(out, "segments_without_index", run->unindexed);
+	ky_json_number(out, "bytes", run->bytes);
+	if (is_counted) {
+		ky_json_number(out, "events", run->events);
+		ky_json_number(out, "polls", run->polls);
+		ky_json_number(out, "busy_ns", run->busy_ns);
+		ky_json_number(out, "lost", run->lost);
+	}
+	if (run->longest_ns) {
+		ky_json_open(out, "longest_poll", "{");
+		ky_json_number(out, "start_unix_ns", run->longest_start_ns);
+		ky_json_number(out, "duration_ns", run->longest_ns);
+		ky_json_number(out, "worker_id", run->longest_worker);
+		ky_json_number(out, "task_id", run->longest_task);
+		ky_json_close(out, "}");
+	}
+	ky_json_text_or_null(out, "process_end", run->end[0] ? run->end : NULL);
+	ky_json_close(out, "}");
+}
+
+static void print_json(struct ky_buf *out, const struct survey *survey)
+{
+	const struct ky_bucket_object *first;
+	struct sum run;
+
+	ky_json_open(out, NULL, "{");
+	ky_json_text(out, "bucket", survey->query->place.bucket);
+	ky_json_text(out, "prefix", survey->query->place.prefix);
+	ky_json_number(out, "segments", survey->list->count);
+	ky_json_number(out, "bytes", survey->list->bytes);
+	ky_json_number(out, "bytes_read", survey->fetched_bytes);
+	ky_json_number(out, "listings", survey->list->page_count);
+	ky_json_flag(out, "is_cut", survey->list->is_cut);
+	ky_json_open(out, "runs", "[");
+	for (uint32_t at = 0; at < survey->list->count;)
+		if (next_run(survey, &at, &run, &first))
+			run_json(out, survey, &run, first);
+	ky_json_close(out, "]");
+	ky_json_close(out, "}");
+	ky_out_text(out, "\n");
+}
+
+/* ---- all ---- */
+
+static void show(void *ctx, uint32_t done_count)
+{
+	(void)ctx;
+	(void)done_count;
+	ky_progress_count(0, 0);
+}
+
+static int read_indexes(struct survey *survey, const char *name)
+{
+	const struct ky_bucket_work work = {.bucket = survey->query->place.bucket,
+					    .list = survey->list,
+					    .one = read_one,
+					    .progress = show,
+					    .ctx = survey};
+	char why[KY_BUCKET_WHY_BYTES] = "";
+
+	for (uint32_t i = 0; i < survey->list->count; i++) {
+		begin_sum(&survey->sums[i], &survey->list->objects[i]);
+		survey->sums[i].start_ns = 0;
+	}
+	survey->has_indexes = survey->list->count <= INDEXES_MAX;
+	if (!survey->has_indexes) {
+		ky_cli_notice("%s: the indexes of %u segments are too many to read; choose with "
+			      "--service, --host, --from and --to",
+			      name, survey->list->count);
+		for (uint32_t i = 0; i < survey->list->count; i++) {
+			survey->sums[i].start_ns = survey->list->objects[i].facts.start_unix_ns;
+			survey->sums[i].end_ns = survey->list->objects[i].facts.end_unix_ns;
+		}
+		return KY_EXIT_OK;
+	}
+	ky_progress_step("reading indexes");
+	if (!ky_bucket_lanes_run(&work, why))
+		return KY_EXIT_OK;
+	ky_cli_error("%s: %s", name, why);
+	return KY_EXIT_TROUBLE;
+}
+
+static int print(const struct survey *survey, const char *name, bool is_json)
+{
+	struct ky_buf out;
+	int result;
+
+	ky_buf_init(&out, 0);
+	if (is_json)
+		print_json(&out, survey);
+	else
+		print_text(&out, survey, name);
+	ky_progress_result();
+	result = ky_cli_print(&out);
+	ky_buf_release(&out);
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+int ky_bucket_survey(const struct ky_input *input, const struct ky_time_range *range, bool is_json)
+{
+	struct ky_object_list list = {.objects = NULL};
+	struct ky_bucket_query query;
+	struct survey survey = {.list = &list, .query = &query};
+	const char *name = input->arguments[0];
+	int code = ky_bucket_query_make(&query, input, range);
+
+	ky_progress_open();
+	if (!code)
+		code = ky_bucket_query_list(&list, &query, name);
+	if (!code)
+		survey.sums = ky_alloc(list.count * sizeof(*survey.sums));
+	if (!code && !survey.sums) {
+		ky_cli_error("out of memory");
+		code = KY_EXIT_TROUBLE;
+	}
+	if (!code)
+		code = read_indexes(&survey, name);
+	if (!code)
+		code = print(&survey, name, is_json);
+	ky_progress_close();
+	ky_free(survey.sums);
+	ky_object_list_release(&list);
+	return code;
+}

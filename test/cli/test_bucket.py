@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Traces that are read from a bucket: s3://BUCKET/PREFIX in place of a file. The server is
+test/lib/mock_s3.py; `make check-s3` has real ones.
+
+usage: test_bucket.py KYMO ROOT HOST [unittest arguments]
+"""
+import datetime
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HOST = os.path.abspath(sys.argv.pop(3))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from cli_case import KYMO, OLD, Cli, main  # noqa: E402
+import mock_s3  # noqa: E402
+from mock_s3 import MockS3  # noqa: E402
+
+PLACE = "s3://bucket/pre"
+SECOND = 1_000_000_000
+
+
+def utc(unix_ns):
+    when = datetime.datetime.fromtimestamp(unix_ns // SECOND, datetime.timezone.utc)
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{unix_ns % SECOND:09}"
+
+
+def kymo_key(start_ns, end_ns, service="web", host="h1", number=0, run="0123abcd-42-777"):
+    when = datetime.datetime.fromtimestamp(start_ns // SECOND, datetime.timezone.utc)
+    return (f"/bucket/pre/k1/raw/service={service}/date={when:%Y-%m-%d}/hour={when:%H}/"
+            f"host={host}/{start_ns // 10**6}-{(end_ns - start_ns) // 10**6}-{run}-"
+            f"{number:06}.trc.zst")
+
+
+def dial9_key(start_ns, service="web", host="h1", number=0, boot="b1"):
+    when = datetime.datetime.fromtimestamp(start_ns // SECOND, datetime.timezone.utc)
+    return (f"/bucket/pre/version=1/date={when:%Y-%m-%d}/service={service}/time={when:%H%M}/"
+            f"instance={host}/boot={boot}/{start_ns // SECOND}-{number}.bin.gz")
+
+
+class Bucket(Cli):
+    """One sealed segment of some chunks, as kymo run writes it."""
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = tempfile.TemporaryDirectory(prefix="kymo-bucket-")
+        subprocess.run([KYMO, "run", "-q", "-o", cls.kept.name, "--", HOST, "10", "paced=60000",
+                        "return"], check=True, capture_output=True)
+        cls.path, = pathlib.Path(cls.kept.name).glob("*/2*/000000.trc.zst")
+        cls.segment = cls.path.read_bytes()
+        info = json.loads(subprocess.run([KYMO, "info", "--json", cls.path],
+                                         capture_output=True, check=True).stdout)
+        cls.info = info
+        cls.start, cls.end = info["unix_ns"], info["unix_ns"] + info["duration_ns"]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.kept.cleanup()
+
+    def setUp(self):
+        super().setUp()
+        self.server = MockS3().__enter__()
+        self.env = {**self.server.environment(), "AWS_PROFILE": "", "HOME": str(self.dir)}
+
+    def tearDown(self):
+        self.server.__exit__()
+        super().tearDown()
+
+    def put(self, key=None, body=None):
+        self.server.objects[key or kymo_key(self.start, self.end)] = (
+            self.segment if body is None else body, {})
+
+    def ask(self, *args, code=0):
+        done = self.run_kymo(*args, code=code, env=self.env)
+        for canary in (mock_s3.SECRET, mock_s3.TOKEN):
+            self.assertNotIn(canary, done.out + done.err)
+        return done
+
+    def refused(self, *args, says=(), code=1):
+        done = self.ask(*args, code=code)
+        self.assertEqual(done.out, "")
+        self.assertEqual(done.err.count("\n"), 1, done.err)
+        for text in says:
+            self.assertIn(text, done.err)
+        return done
+
+    def events(self, *args):
+        return [json.loads(line) for line in self.ask("events", "--json", *args).out.splitlines()]
+
+    def raw_segment(self):
+        return self.ask("convert", self.path, "--recompress", "--compress", "none", "-o",
+                        "-").stdout
+
+    def window(self):
+        """A tenth of the trace, in its middle."""
+        tenth = (self.end - self.start) // 10
+        return ("--from", utc(self.start + 4 * tenth), "--to", utc(self.start + 5 * tenth))
+
+    def gets(self):
+        return [path for method, path, _ in self.server.requests if "list-type" not in path]
+
+
+class Reading(Bucket):
+    def test_both_layouts_read_as_the_file_does(self):
+        wanted = self.ask("report", "--json", self.path).out
+        for key, body in ((kymo_key(self.start, self.end), self.segment),
+                          (dial9_key(self.start), gzip.compress(self.raw_segment()))):
+            with self.subTest(key):
+                self.server.objects.clear()
+                self.put(key, body)
+                self.assertEqual(self.ask("report", "--json", PLACE).out, wanted)
+
+    def test_of_a_time_the_chunks_in_it_are_fetched(self):
+        self.put()
+        wanted = [one for one in map(json.loads, self.ask(
+            "events", "--json", self.path, *self.window()).out.splitlines())]
+        self.assertGreater(len(wanted), 100)
+        found = self.events(PLACE, *self.window())
+        self.assertEqual([one for one in found if one["event"] != "LossEvent"], wanted)
+        self.assertLess(self.server.sent_bytes, len(self.segment))
+
+    def test_a_part_says_what_it_does_not_hold(self):
+        self.put()
+        part = self.dir / "part.trc.zst"
+        self.ask("convert", PLACE, *self.window(), "-o", part)
+        info = json.loads(self.ask("info", "--json", part).out)
+        self.assertLess(info["events"], self.info["events"])
+        self.assertEqual(info["lost_records"], 0)
+        self.assertIn("that these files do not hold; nothing is lost",
+                      self.ask("info", part).out)
+        report = json.loads(self.ask("report", "--json", part).out)
+        longest = json.loads(self.ask("report", "--json", self.path).out)
+        self.assertLessEqual(report["tables"]["worst_polls"][0]["duration_ns"],
+                             longest["tables"]["worst_polls"][0]["duration_ns"])
+
+    def test_one_object_by_its_name(self):
+        self.put()
+        self.put("/bucket/pre/k1/other.trc.zst", b"no trace")
+        key = kymo_key(self.start, self.end)[len("/bucket/"):]
+        self.assertEqual(self.ask("events", "--json", "-n", "9", f"s3://bucket/{key}").out,
+                         self.ask("events", "--json", "-n", "9", self.path).out)
+        self.assertEqual(len(self.server.requests), 2)
+
+    def test_a_server_without_ranges_gives_the_whole(self):
+        self.put()
+        self.server.has_ranges = False
+        self.assertEqual(len(self.events(PLACE, "-n", "9")), 9)
+
+    def test_what_passes_is_asked_again(self):
+        self.put()
+        self.server.faults = ["503", "", "reset", "500"]
+        self.assertEqual(len(self.events(PLACE, "-n", "9")), 9)
+
+    def test_what_kymo_run_sent_is_what_it_wrote(self):
+        for layout in ("kymo", "dial9"):
+            place, traces = f"s3://bucket/{layout}", self.dir / layout
+            self.ask("run", "-o", traces, "--to", place, "--layout", layout, "--redact", "none",
+                     "--", HOST, "20000", "return")
+            self.assertEqual(self.ask("report", "--json", place).out,
+                             self.ask("report", "--json", traces).out)
+
+
+    def test_what_was_sent_with_names_of_code_has_an_index(self):
+        traces = self.dir / "traces"
+        self.ask("run", "-o", traces, "--to", PLACE, "--layout", "kymo", "--", HOST, "10",
+                 "burn=300", "return")
+        run, = json.loads(self.ask("info", "--json", PLACE).out)["runs"]
+        self.assertEqual(run["segments_without_index"], 0)
+        begin, end = run["start_unix_ns"], run["end_unix_ns"]
+        part = self.ask("report", "--full", PLACE, "--from", utc(begin + (end - begin) // 2),
+                        "--to", utc(end)).out
+        self.assertNotIn("no index", part)
+
+
+class Choosing(Bucket):
+    def setUp(self):
+        super().setUp()
+        hour = 3600 * SECOND
+        for service in ("web", "api", "a%2Fb"):
+            for host in ("h1", "h2"):
+                for hours in (-30, -1, 0):
+                    begin = self.start + hours * hour
+                    self.put(kymo_key(begin, begin + SECOND, service, host,
+                                      run=f"0123abcd-{len(service)}{hours + 40}-7"), b"x")
+        for number in range(3):
+            self.put(dial9_key(self.start + 60 * number * SECOND, "old", number=number), b"x")
+
+    def keys(self, *args):
+        """What is listed; the objects are no traces, so nothing more is read of them."""
+        runs = json.loads(self.ask("info", "--json", PLACE, *args).out)["runs"]
+        return sorted((run["service"], run["host"]) for run in runs)
+
+    def near(self):
+        return ("--from", utc(self.start - SECOND), "--to", utc(self.start + 2 * SECOND))
+
+    def test_all_of_them(self):
+        self.assertEqual(len(self.keys()), 19)
+
+    def test_a_service_a_host_and_a_time(self):
+        self.assertEqual(self.keys(*self.near()),
+                         [("a/b", "h1"), ("a/b", "h2"), ("api", "h1"), ("api", "h2"),
+                          ("old", "h1"), ("web", "h1"), ("web", "h2")])
+        self.assertEqual(self.keys("--service", "a/b", "--host", "h2", *self.near()),
+                         [("a/b", "h2")])
+        self.assertEqual(self.keys("--service", "web", "--host", "h2"), [("web", "h2")] * 3)
+
+    def test_an_hour_of_one_host_is_listed_by_its_hours_alone(self):
+        self.ask("info", PLACE, "--service", "web", "--host", "h1", *self.near())
+        listings = [path for _, path, _ in self.server.requests if "list-type" in path]
+        self.assertEqual(len(listings), 4, listings)
+        self.assertEqual(sum("host%3Dh1" in path for path in listings), 2)
+
+    def test_a_segment_of_dial9_ends_where_the_next_begins(self):
+        info = json.loads(self.ask("info", "--json", PLACE, "--service", "old", "--from",
+                                   utc(self.start + 70 * SECOND), "--to",
+                                   utc(self.start + 80 * SECOND)).out)
+        self.assertEqual([run["segments"] for run in info["runs"]], [1])
+
+    def test_a_segment_in_both_layouts_is_one(self):
+        run = "0123abcd-99-7"
+        self.put(kymo_key(self.start, self.end, "both", run=run))
+        self.put(dial9_key(self.start, "both", boot=run), b"x")
+        run, = json.loads(self.ask("info", "--json", PLACE, "--service", "both").out)["runs"]
+        self.assertEqual((run["segments"], run["segments_without_index"]), (1, 0))
+
+    def test_pages_are_one_list(self):
+        self.server.page_keys = 2
+        self.assertEqual(len(self.keys()), 19)
+
+    def test_nothing_there_is_said_with_what_was_asked_for(self):
+        self.refused("report", PLACE, "--service", "none", "--host", "h1",
+                     says=["no trace of service none of host h1 is there"])
+        self.refused("info", "s3://bucket/elsewhere", says=["no trace is there"])
+
+
+class Survey(Bucket):
+    def test_names_and_indexes_are_enough(self):
+        self.put()
+        self.put(dial9_key(self.start, "old"), gzip.compress(self.raw_segment()))
+        found = json.loads(self.ask("info", "--json", PLACE).out)
+        ours = [run for run in found["runs"] if run["service"] == "web"][0]
+        old = [run for run in found["runs"] if run["service"] == "old"][0]
+        report = json.loads(self.ask("report", "--json", self.path).out)
+        self.assertEqual(ours["events"], self.info["events"])
+        self.assertEqual(ours["lost"], 0)
+        self.assertEqual(ours["longest_poll"]["duration_ns"],
+                         report["tables"]["worst_polls"][0]["duration_ns"])
+        self.assertEqual((old["segments_without_index"], "events" in old), (1, False))
+        self.assertLess(found["bytes_read"], len(self.segment))
+
+    def test_a_table_for_people(self):
+        self.put()
+        said = self.ask("info", PLACE).out
+        self.assertIn("Longest poll", said)
+        self.assertIn("web", said)
+
+
+class Trouble(Bucket):
+    def test_a_listing_without_end(self):
+        self.put()
+        self.server.is_endless = True
+        self.refused("report", PLACE, says=["a listing that does not continue"])
+
+    def test_an_answer_of_a_gigabyte(self):
+        self.put()
+        self.server.faults = ["huge"] * 9
+        self.refused("report", PLACE, says=["500"])
+        self.assertLess(self.server.huge_bytes, 128 << 20)
+
+    def test_what_a_person_has_to_mend(self):
+        self.put()
+        for fault, says in (("403 AccessDenied", "may not read there (s3:ListBucket"),
+                            ("404 NoSuchBucket", "make the bucket, or name another"),
+                            ("403 SignatureDoesNotMatch", "credentials are not valid")):
+            with self.subTest(fault):
+                self.server.faults = [fault]
+                self.refused("report", PLACE, says=[says])
+
+    def test_a_redirect_is_not_followed(self):
+        with MockS3() as other:
+            self.server.other = other.url + "/elsewhere"
+            self.server.faults = ["away"] * 9
+            self.refused("report", PLACE, says=["307"])
+            self.assertEqual(other.requests, [])
+
+    def test_an_object_that_changes_meanwhile(self):
+        self.put()
+        self.server.faults = ["", "", "412 PreconditionFailed"]
+        self.refused("report", PLACE, says=["was replaced or deleted while it was read"])
+
+    def test_an_object_that_is_no_trace(self):
+        self.put(body=b"no trace at all")
+        self.ask("report", PLACE, code=1)
+
+    def test_a_damaged_index_costs_the_shortcut_alone(self):
+        body = bytearray(self.segment)
+        body[-40:] = bytes(40)
+        self.put(body=bytes(body))
+        found = self.events(PLACE, *self.window())
+        self.assertGreater(len(found), 100)
+
+    def test_names_are_shown_safely(self):
+        self.put("/bucket/\x1b[31mred\n.trc.zst", b"x")
+        done = self.ask("info", "s3://bucket")
+        self.assertNotIn("\x1b", done.out + done.err)
+
+    def test_too_much_is_refused_before_it_is_fetched(self):
+        self.put()
+        self.refused("report", PLACE, "--max-fetch", "1K", says=["--max-fetch", "--from"])
+        self.assertEqual(self.gets(), [])
+
+    def test_wrong_words(self):
+        for args, says in (((PLACE, PLACE), "a bucket stands alone"),
+                           ((PLACE, self.data / OLD), "a bucket stands alone"),
+                           ((PLACE, "--from", "10s"), "a time in UTC"),
+                           ((PLACE, "--from", "2026-05-18T12:30:00", "--to",
+                             "2026-05-18T12:30:00"), "--to lies at or before"),
+                           (("s3://A",), "a bucket's name has"),
+                           (("s3://bucket/a/../b",), "no '.' or '..'")):
+            with self.subTest(args):
+                self.refused("report", *args, says=[says], code=2)
+        self.refused("info", self.path, "--last", "10s", code=2,
+                     says=["choose here what is read of a bucket"])
+        self.assertEqual(self.server.requests, [])
+
+    def test_no_place_for_temporary_files(self):
+        self.put()
+        self.env["TMPDIR"] = "/dev/null"
+        self.refused("report", PLACE, says=["TMPDIR"])
+
+
+class Local(Bucket):
+    def test_a_service_is_chosen_of_files_too(self):
+        self.fails("report", self.path, "--service", "none",
+                   says=["none of these files is of service none"])
+
+
+if __name__ == "__main__":
+    main()
