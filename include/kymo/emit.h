@@ -18,6 +18,7 @@
 
 #include <kymo/arch.h>
 #include <kymo/base.h>
+#include <kymo/usdt.h>
 
 #ifdef __cplusplus
 extern "C" {

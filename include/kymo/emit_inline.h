@@ -20,6 +20,20 @@ static inline uint64_t kymo_header_word(uint64_t ticks, uint32_t record, uint32_
 	       (arg & 0xffffu);
 }
 
+/* A tracer is attached to a probe of this record: the slow path fires it. An end of a poll is not
+ * asked for: where its begin took the slow path, `limit` sends it there, too. */
+static inline bool kymo_emit_is_traced(uint32_t record)
+{
+	if (record == KYMO_RECORD_POLL_BEGIN || record == KYMO_RECORD_TASK_END ||
+	    record == KYMO_RECORD_SPAWN || record == KYMO_RECORD_SPAWN_WINDOW)
+		return kymo_usdt_is_on(KYMO_USDT_TASKS);
+	if (record == KYMO_RECORD_WAKE)
+		return kymo_usdt_is_on(KYMO_USDT_WAKES);
+	if (record == KYMO_RECORD_PARK || record == KYMO_RECORD_UNPARK)
+		return kymo_usdt_is_on(KYMO_USDT_WORKERS);
+	return false;
+}
+
 /* Where `flags` must equal `expected`, writes one record of 0..3 payload words and leaves `after`
  * in flags. Returns its ticks; 0 with nothing changed when the slow path has to take over. */
 static inline uint64_t kymo_emit_fast(struct kymo_thread *thread, uint32_t expected, uint32_t after,
@@ -30,6 +44,8 @@ static inline uint64_t kymo_emit_fast(struct kymo_thread *thread, uint32_t expec
 	uint64_t *at, ticks;
 	uint32_t high;
 
+	if (kymo_emit_is_traced(record))
+		return 0;
 	__atomic_store_n(&thread->flags, expected | 1u, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	at = thread->cursor;

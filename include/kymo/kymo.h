@@ -17,5 +17,6 @@
 #include <kymo/span.h>
 #include <kymo/stack.h>
 #include <kymo/tokio.h>
+#include <kymo/usdt.h>
 
 #endif

@@ -7,6 +7,7 @@
 #include <record/emit/bell.h>
 #include <record/emit/counter_table.h>
 #include <record/emit/options.h>
+#include <record/emit/usdt_names.h>
 #include <record/sample/poll_readings.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,10 +68,14 @@ uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_add
 					 .text_bytes = text ? text_bytes : 0};
 	uint64_t address = table_address ? table_address : code_address;
 
+	uint32_t id;
+
 	/* Code that was loaded after the last reading of the loader's list. */
 	if (address && !ky_engine_knows(address))
 		ky_engine_scan_modules();
-	return add(ky_directory_intern, &item);
+	id = add(ky_directory_intern, &item);
+	ky_usdt_name_add(id, text, text_bytes, code_address);
+	return id;
 }
 
 void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, uint32_t copy)

@@ -53,7 +53,8 @@ struct ky_thread {
 	struct ky_ring *ring;
 	uint64_t worker[3]; /* words of its last WORKER_BEGIN; zeros: it is no worker */
 	uint64_t parked_on; /* word of its last PARKED_ON as that worker */
-	uint64_t reserved[4];
+	uint64_t traced;    /* bit i: the start of open poll i was fired (usdt.h) */
+	uint64_t reserved[3];
 };
 
 /* In a MADV_WIPEONFORK mapping. */

@@ -5,6 +5,7 @@
 
 #include <base/testpoint.h>
 #include <errno.h>
+#include <record/emit/usdt.h>
 #include <string.h>
 
 #define BACKOFF_MAX 1024u
@@ -38,11 +39,13 @@ static bool has_pending(const struct ky_thread *thread)
 	return any != 0;
 }
 
-static void set_limit(struct ky_thread *thread)
+static void set_limit(struct ky_thread *thread, bool is_traced)
 {
 	uint64_t *limit = NULL;
 
-	if (thread->hot.sub && !thread->ring->clock.is_os)
+	if (!is_traced)
+		thread->traced = 0; /* the fast path will not say when those polls end */
+	if (thread->hot.sub && !thread->ring->clock.is_os && !is_traced)
 		limit = thread->hot.end - (KY_FAST_WORDS_MAX - 1);
 	/* All four accesses, ours and those of ky_engine_stop(), are in one order: either we see
 	 * its phase, or it clears our limit after us. A handler that dropped an event in between is
@@ -173,10 +176,9 @@ static void note_worker(struct ky_thread *thread, uint32_t record, const uint64_
 
 /* thread is marked as inside an event. Returns the flags to leave. */
 static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, uint32_t words,
-		     const uint64_t *payload)
+		     const uint64_t *payload, bool *is_written)
 {
 	uint32_t open;
-	bool is_written = false;
 
 	if (thread->generation != __atomic_load_n(&ky_engine.generation, __ATOMIC_ACQUIRE))
 		ky_thread_reattach(thread);
@@ -187,8 +189,8 @@ static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, ui
 		return 0; /* its begin was in another life */
 	if (!is_unrecorded(thread, record)) {
 		emit_changes(thread);
-		is_written = make_room(thread, words + 1);
-		if (is_written)
+		*is_written = make_room(thread, words + 1);
+		if (*is_written)
 			write_record(thread, record, arg, words, payload);
 		else
 			count_drop(thread, KYMO_DROP_NO_SLOT);
@@ -200,7 +202,7 @@ static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, ui
 		return open - DEPTH_ONE;
 	if (record != KYMO_RECORD_POLL_BEGIN)
 		return open;
-	if (is_written)
+	if (*is_written)
 		return open + DEPTH_ONE;
 	/* Outermost: its end finds nothing open and is not recorded either. Nested: remember
 	 * that. */
@@ -265,17 +267,28 @@ static struct ky_thread *begin(uint32_t record)
 static void enter(uint32_t record, uint32_t arg, uint32_t words, const uint64_t *payload)
 {
 	struct ky_thread *thread = begin(record);
+	struct ky_usdt_record taken = {record, arg, payload, 0, 0, false};
+	struct ky_usdt_event event;
+	bool is_traced = ky_usdt_is_wanted();
 	uint32_t after;
 
 	if (!thread)
 		return;
 	KY_TESTPOINT("slow.inside");
-	after = emit(thread, record, arg, words, payload);
+	taken.before = thread->hot.flags & ~1u;
+	if (is_traced)
+		ky_usdt_prepare(thread, &event);
+	after = emit(thread, record, arg, words, payload, &taken.is_written);
+	taken.after = after;
+	if (is_traced)
+		ky_usdt_take(thread, &taken, &event);
 	if (thread->hot.sub)
 		__atomic_store_n(&thread->hot.sub->state, after, __ATOMIC_RELEASE);
-	set_limit(thread);
+	set_limit(thread, is_traced);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&thread->hot.flags, after, __ATOMIC_RELAXED);
+	if (is_traced)
+		ky_usdt_fire(&event);
 }
 
 void kymo_emit_slow(uint32_t record, uint32_t arg, uint32_t words, uint64_t a, uint64_t b,
