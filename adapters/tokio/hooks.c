@@ -500,14 +500,15 @@ void ky_tokio_on_shutdown(void *header, uint32_t index)
 	table->shutdown(header);
 	after = state_of(header);
 	if ((after & STATE_COMPLETE) && is_end_ours(header, before)) {
+		ky_tokio_self.ending = header;
 		kymo_task_end(word_at(header, table->id_offset), table->name);
+		ky_tokio_self.ending = NULL;
 		kymo_place_end(word_at(header, table->id_offset));
 	}
 	let_go(table, header);
 }
 
-/* The table of a header; NULL for one we did not patch. */
-static const struct ky_tokio_table *patched_table(const void *header)
+const struct ky_tokio_table *ky_tokio_patched_table(const void *header)
 {
 	const uintptr_t *words;
 	uintptr_t thunk;
@@ -524,7 +525,7 @@ static const struct ky_tokio_table *table_of(const void *header, uint32_t copy)
 {
 	if (!atomic_load_explicit(&ky_tokio_wakers[copy].is_trusted, memory_order_relaxed))
 		return NULL;
-	return patched_table(header);
+	return ky_tokio_patched_table(header);
 }
 
 uint64_t ky_tokio_current_task(void)
@@ -532,7 +533,7 @@ uint64_t ky_tokio_current_task(void)
 	struct ky_tokio_thread *self = &ky_tokio_self;
 	const struct ky_tokio_table *table;
 
-	table = self->depth ? patched_table(self->current) : NULL;
+	table = self->depth ? ky_tokio_patched_table(self->current) : NULL;
 	return table ? word_at(self->current, table->id_offset) : 0;
 }
 

@@ -42,7 +42,8 @@ struct ky_tokio_thread {
 	 * task is complete; when the run on the blocking pool began, the same; and when nothing
 	 * that the thread does could be in a poll of its root. */
 	uint64_t poll_id, run_id, root_id;
-	void *run; /* header of that run */
+	void *run;    /* header of that run */
+	void *ending; /* header of the task that is being shut down, while its end is recorded */
 	/* The counter when the innermost poll began, 0: it is not recorded; and when a call asked
 	 * last whether its descriptor waits (nonblocking.h). */
 	uint64_t poll_ticks, asked_ticks;
@@ -95,6 +96,9 @@ uint32_t ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy);
 
 /* Id of the innermost open poll's task on this thread; 0: none is open. */
 uint64_t ky_tokio_current_task(void);
+
+/* The table of a header; NULL for one we did not patch. */
+const struct ky_tokio_table *ky_tokio_patched_table(const void *header);
 
 /* Tables whose first poll contradicted the layout. */
 uint32_t ky_tokio_refused_count(void);

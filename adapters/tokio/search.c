@@ -14,6 +14,7 @@
 #include "patch.h"
 #include "root_tables.h"
 #include "roots.h"
+#include "spawned_at.h"
 #include "tables.h"
 #include "tokio_shape.h"
 
@@ -241,6 +242,7 @@ void ky_tokio_search_name(void)
 {
 	struct ky_tokio_found *found = &ky_tokio_search.found;
 
+	kymo_usdt_places_by(ky_tokio_spawned_at);
 	ky_tokio_roots_name();
 	ky_tokio_conns_name();
 	for (uint32_t i = 0; i < found->table_count; i++) {

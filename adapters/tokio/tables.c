@@ -166,9 +166,10 @@ KY_TOKIO_READS_RAW static void add_table(struct table_object *object, uintptr_t 
 	atomic_store_explicit(&table->kind, kind_of(object->elf, words), memory_order_relaxed);
 	table->copy = (uint8_t)copy_of(object, words);
 	/* The next table begins with a function, so an offset here is this one's. */
-	if (words + KY_TOKIO_SLOT_SPAWNED_AT < end &&
-	    words[KY_TOKIO_SLOT_SPAWNED_AT] == words[KY_TOKIO_SLOT_ID] + sizeof(*words))
-		found->unstable_count++;
+	table->has_place = words + KY_TOKIO_SLOT_SPAWNED_AT < end &&
+			   words[KY_TOKIO_SLOT_SPAWNED_AT] ==
+				   words[KY_TOKIO_SLOT_ID] + sizeof(*words);
+	found->unstable_count += table->has_place;
 }
 
 static bool add_range(struct ky_tokio_found *found, uintptr_t start, uintptr_t end)

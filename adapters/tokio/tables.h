@@ -62,6 +62,7 @@ struct ky_tokio_table {
 	_Atomic uint8_t kind; /* enum ky_tokio_kind */
 	uint8_t copy;
 	bool is_by_shape; /* it may not be a table at all before its first poll has shown it */
+	bool has_place;   /* after the id stands the address of where the task was spawned */
 };
 
 /* What clone returns in two registers; passed on as it is. */
