@@ -17,7 +17,7 @@ import time
 
 from measure import (alloc, analysis, cost, drain, dumps, emit, end_to_end, flight, instructions,
                      memory, off_cpu, places, programs, read, resources, sampler, symbols, unwind,
-                     watch)
+                     usdt, watch)
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -28,7 +28,7 @@ AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows,
          "analysis": analysis.rows, "memory": memory.rows,
          "watch": watch.rows, "places": places.rows, "unwind": unwind.rows,
          "symbols": symbols.rows, "off_cpu": off_cpu.rows, "alloc": alloc.rows,
-         "sampler": sampler.rows, "resources": resources.rows,
+         "sampler": sampler.rows, "resources": resources.rows, "usdt": usdt.rows,
          "end-to-end": end_to_end.rows, "cost": cost.rows,
          "instructions": instructions.rows, "flight": flight.rows,
          "dumps": dumps.rows}
