@@ -518,6 +518,7 @@ def suites():
         "metrics": script("metrics", "test/tokio/metrics.py", timeout_s=600),
         "off-cpu": script("off-cpu", "test/tokio/off_cpu.py", timeout_s=600),
         "places": script("places", "test/tokio/places.py", timeout_s=1800),
+        "usdt": script("usdt", "test/tokio/usdt.py", timeout_s=900),
         "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
         "faults": script("faults", "test/faults/run.py", timeout_s=1800),
         "corpus": suite_corpus,
@@ -549,7 +550,7 @@ TIERS = {
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
         "wasm", "viewer-test", "interop", "perfetto", "crates-all", "journey", "demo", "guide",
-        "allocs", "metrics", "off-cpu", "places",
+        "allocs", "metrics", "off-cpu", "places", "usdt",
         "stuck", "faults", "check-s3", "check-otlp", "corpus", "model", "stacks", "diagonal",
         "reliability", "attach",
         "crash", "analysis", "fuzz"),

@@ -17,8 +17,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "test" / "tokio"))
+sys.path[:0] = [str(ROOT / "test" / "tokio"), str(ROOT / "test" / "lib")]
 from matrix import Tap  # noqa: E402  pylint: disable=wrong-import-position
+from sdt_notes import probes  # noqa: E402  pylint: disable=wrong-import-position
 
 RUN_S = 120
 
@@ -93,6 +94,10 @@ def check_minimal(tap, options):
         subprocess.run(["strip", "-o", bare, program], check=True)
         ran = run([bare], folder / "stripped")
         compare(tap, options, "minimal, stripped", ran)
+        names = {f"{probe.provider}:{probe.name}" for probe in probes(bare)
+                 if probe.semaphore}
+        tap.check(len(names) == 13 and "tokio:task__poll__start" in names,
+                  "minimal, stripped: tracers find its probes", str(names))
         tap.check("shaped=0" not in ran.errors and "ok tables=" in ran.errors,
                   "minimal, stripped: its tables were found by their shape", ran.errors)
 
