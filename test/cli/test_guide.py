@@ -131,7 +131,7 @@ class Shell:
 def scene(folder, build):
     """build/, examples/ and test/ as after `make`; what the guide writes goes elsewhere."""
     (folder / "build").mkdir()
-    for name in ("kymo", "libkymo_recorder.a"):
+    for name in ("kymo", "libkymo_recorder.a", "adapters"):
         (folder / "build" / name).symlink_to(build / name)
     (folder / "build" / "cargo").symlink_to(ROOT / "build" / "cargo")
     for name in ("examples", "include", "test"):
