@@ -11,6 +11,7 @@ import contextlib
 import datetime
 import gzip
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -155,13 +156,16 @@ class Case(unittest.TestCase):
             bodies[number] = body
         return run, bodies
 
-    def upload(self, *words, code=0, to="s3://bucket/pre", wrapper=(), **environment):
+    def upload(self, *words, code=0, to="s3://bucket/pre", wrapper=(), redact="none",
+               **environment):
+        """The files as they are, unless a case is of what is made of them."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         env.update({"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET,
                     "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.server.url,
                     "AWS_EC2_METADATA_DISABLED": "true", **environment})
-        done = subprocess.run([*wrapper, BUILD / "kymo", "upload", self.dir, "--to", to, *words],
-                              capture_output=True, text=True, env=env, timeout=120, check=False)
+        done = subprocess.run([*wrapper, BUILD / "kymo", "upload", self.dir, "--to", to,
+                               "--redact", redact, *words], capture_output=True, text=True,
+                              env=env, timeout=120, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
@@ -190,6 +194,30 @@ class Common:
         self.upload("--layout", "kymo")
         self.assert_there(bodies, unpack=bytes)
 
+    def test_what_is_redacted_is_known_again(self):
+        run, bodies = self.make_run(3)
+        self.upload(redact="names")
+        keys = self.server.keys()
+        self.assertEqual(len(keys), len(bodies))
+        self.assertNotIn("service=web", " ".join(keys))
+        next(run.glob(".sent-*")).unlink()
+        self.assertIn("sent 3 segments", self.upload(redact="names").stdout)
+        self.assertEqual(self.server.keys(), keys)
+
+    def test_a_dump_and_its_manifest(self):
+        place = pathlib.Path(f"{self.dir}.dumps")
+        place.mkdir()
+        (place / "web-7-20260518T123000Z-1.trc").write_bytes(b"TRC\0\1")
+        self.assertIn("sent 1 segment", self.upload().stdout)
+        manifest, = [key for key in self.server.keys() if key.endswith(".json")]
+        status, body = self.server.ask("GET", f"/bucket/{manifest}")
+        said = json.loads(body)
+        self.assertEqual((status, manifest), (200, f"pre/dumps/{said['dump_id']}.json"))
+        self.assertEqual(sorted(self.server.keys()), sorted([manifest, *said["segments"]]))
+        next(place.glob(".sent-*")).unlink()
+        self.assertIn("sent 1 segment", self.upload().stdout)
+        self.assertEqual(len(self.server.keys()), 2)
+
     def test_odd_names(self):
         _, bodies = self.make_run(2)
         self.upload(to=f"s3://bucket/{ODD}")
@@ -213,7 +241,8 @@ class Common:
     def test_a_killed_server_and_a_killed_sender(self):
         _, bodies = self.make_run(60)
         with subprocess.Popen(
-                [BUILD / "kymo", "upload", self.dir, "--to", "s3://bucket/pre"],
+                [BUILD / "kymo", "upload", self.dir, "--to", "s3://bucket/pre", "--redact",
+                 "none"],
                 env={**os.environ, "AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET,
                      "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.server.url},
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) as sender:
