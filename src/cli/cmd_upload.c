@@ -11,9 +11,12 @@
 #include <cli/shared_options.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <malloc.h>
 #include <session/dump_child.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#define WINDOW_BYTES_MIN (128 << 10)
 
 struct upload_arguments {
 	struct ky_destinations destinations;
@@ -193,6 +196,8 @@ int ky_cmd_upload(int argc, char **argv)
 
 	if (code)
 		return code;
+	/* A freed window goes back at once: what glibc would keep is as much as all else. */
+	(void)mallopt(M_MMAP_THRESHOLD, WINDOW_BYTES_MIN);
 	/* Others on this machine come first. */
 	(void)setpriority(PRIO_PROCESS, 0, 10);
 	ky_dump_child_directory(arguments.dumps, sizeof(arguments.dumps), arguments.dump_directory,
