@@ -270,7 +270,7 @@ class Case:
         subprocess.run([*perf, "probe", "-q", event], check=True)
         try:
             data = self.scratch / "perf.data"
-            subprocess.run(["perf", "record", "-q", "-m", "64M", "-e", event, "-aR", "-o", data,
+            subprocess.run(["perf", "record", "-q", "-m", "64M", "-e", event, "-o", data,
                             "--", *self.around(), self.folder / "yield_loop", "5999", "1"],
                            check=True, capture_output=True, timeout=300)
             lines = subprocess.run(["perf", "script", "-i", data], check=True,
