@@ -64,7 +64,7 @@ INCLUDE_TABLE = {
     "src/edit": (("include/kymo", "src/base", "src/wire", "src/ring", "src/unwind", "src/read",
                   "src/analyze", "src/ship", "src/symbol"), "libc"),
     "src/serve": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze", "src/report",
-                   "src/ship"), "any"),
+                   "src/ship", "src/send", "src/bucket"), "any"),
     "src/doctor": (("include/kymo", "src/base", "src/proc", "src/elf", "src/unwind",
                     "src/probe", "src/symbol"), "libc"),
     "src/cli": (("*",), "any"),

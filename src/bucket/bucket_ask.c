@@ -33,7 +33,8 @@ static bool may_ask_again(struct ky_s3_client *client, const struct ky_http_answ
 		ky_s3_client_learn(client, verdict, answer);
 		return tries < 2;
 	}
-	if (verdict != KY_VERDICT_AGAIN || tries + 1 >= TRIES_MAX)
+	if (verdict != KY_VERDICT_AGAIN || tries + 1 >= TRIES_MAX ||
+	    ky_http_client_is_stopped(client->http))
 		return false;
 	if (answer->after_ns > wait_ns)
 		wait_ns = answer->after_ns;

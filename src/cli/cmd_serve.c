@@ -3,11 +3,14 @@
 #include <cli/cli.h>
 
 #include <arpa/inet.h>
+#include <base/quantity.h>
+#include <cli/bucket_input.h>
 #include <cli/page_file.h>
 #include <cli/ring_arguments.h>
 #include <cli/live_copy.h>
 #include <cli/shared_options.h>
 #include <errno.h>
+#include <serve/bucket_shelf.h>
 #include <serve/http_server.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +23,9 @@
 
 enum {
 	KEY_LISTEN = KY_OPTION_KEY_OWN,
-	KEY_LIVE
+	KEY_LIVE,
+	KEY_HOST,
+	KEY_MAX_FETCH
 };
 
 struct serve_arguments {
@@ -30,6 +35,14 @@ struct serve_arguments {
 	uint16_t port;
 	const char *process; /* --live */
 	struct ky_ring_query query;
+	struct ky_input bucket; /* s3://BUCKET/PREFIX, and what is chosen of it */
+	struct ky_time_range range;
+};
+
+/* What the server shows: of directories, or of a bucket. */
+struct shown {
+	struct ky_trace_list *list;
+	struct ky_bucket_shelf *shelf;
 };
 
 /* The process that is shown live. */
@@ -45,6 +58,10 @@ static const struct argp_option options[] = {
 	 "Listen at this address, in numbers; port 0 is any free one (default 127.0.0.1:0)", 0},
 	{"live", KEY_LIVE, "PID|SERVICE", 0,
 	 "Show this process, too: the last minute of its ring, renewed each second", 0},
+	{"service", 's', "NAME", 0, "Only what is of this service", 0},
+	{"host", KEY_HOST, "NAME", 0, "Only what is of this host", 0},
+	{"max-fetch", KEY_MAX_FETCH, "SIZE", 0, "Fetch at most this much of a bucket (default 2G)",
+	 0},
 	{0},
 };
 
@@ -83,9 +100,21 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->query;
+		state->child_inputs[1] = &arguments->range;
 		return 0;
 	case KEY_LIVE:
 		arguments->process = text;
+		return 0;
+	case 's':
+		arguments->bucket.service = text;
+		return 0;
+	case KEY_HOST:
+		arguments->bucket.host = text;
+		return 0;
+	case KEY_MAX_FETCH:
+		if (!ky_quantity_in(ky_quantity_bytes, text, 1, UINT64_MAX,
+				    &arguments->bucket.fetch_bytes_max))
+			ky_option_error("--max-fetch is a size such as 2G, not '%s'", text);
 		return 0;
 	case KEY_LISTEN:
 		read_listen(arguments, text);
@@ -99,8 +128,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!arguments->path_count && !arguments->process)
-			ky_option_error("name a directory with traces, or trace files, or --live "
-					"PID");
+			ky_option_error("name a directory with traces, or trace files, or "
+					"s3://BUCKET/PREFIX, or --live PID");
+		arguments->bucket.arguments = arguments->paths;
+		arguments->bucket.argument_count = arguments->path_count;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -140,13 +171,14 @@ static void tend(struct ky_http_server *server, const sigset_t *ending)
 }
 
 /* Returns an exit code. */
-static int serve(const struct serve_arguments *arguments, struct ky_trace_list *list,
+static int serve(const struct serve_arguments *arguments, const struct shown *shown,
 		 struct live *live, const struct ky_buf *viewer)
 {
 	struct ky_http_options how = {
 		.address = arguments->address,
 		.port = arguments->port,
-		.list = list,
+		.listing = shown->shelf ? ky_bucket_shelf_listing(shown->shelf) :
+					  ky_trace_list_listing(shown->list),
 		.viewer = viewer,
 		.cut = live ? cut : NULL,
 		.cut_ctx = live,
@@ -178,25 +210,68 @@ static int serve(const struct serve_arguments *arguments, struct ky_trace_list *
 	return KY_EXIT_OK;
 }
 
+static int open_bucket(struct shown *shown, const struct serve_arguments *arguments)
+{
+	const struct ky_input *bucket = &arguments->bucket;
+	char why[KY_BUCKET_WHY_BYTES] = "";
+	struct ky_bucket_query query;
+	int code = ky_bucket_query_make(&query, bucket, &arguments->range);
+
+	if (code)
+		return code;
+	if (ky_bucket_shelf_open(&shown->shelf, &query,
+				 bucket->fetch_bytes_max ? bucket->fetch_bytes_max :
+							   KY_BUCKET_FETCH_BYTES_MAX,
+				 why) == 0)
+		return KY_EXIT_OK;
+	ky_cli_error("%s: %s", arguments->paths[0], why);
+	return KY_EXIT_TROUBLE;
+}
+
+static int open_shown(struct shown *shown, struct serve_arguments *arguments)
+{
+	const struct ky_input *bucket = &arguments->bucket;
+	char error[512];
+	int code;
+
+	if (ky_bucket_is_input(bucket))
+		return open_bucket(shown, arguments);
+	code = ky_bucket_range_check(bucket, &arguments->range);
+	if (!code && (bucket->service || bucket->host)) {
+		ky_cli_error("--service and --host choose of a bucket; the list of files is "
+			     "narrowed in the browser");
+		code = KY_EXIT_USAGE;
+	}
+	if (code || !ky_trace_list_open(&shown->list, arguments->paths, arguments->path_count,
+					error, sizeof(error)))
+		return code;
+	ky_cli_error("%s", error);
+	return KY_EXIT_TROUBLE;
+}
+
 int ky_cmd_serve(int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&ky_ring_argp, 0, 0, 0}, {&ky_common_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0},
+						     {&ky_time_range_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		options,
 		parse,
 		"[DIR|FILE...]",
 		"Gives the traces below DIR, and the viewer, to a browser: prints the address of a "
 		"list by service, host and time, in which a click opens a trace. It runs until "
-		"Ctrl-C. The address has a random token, without which there is no answer.",
+		"Ctrl-C. The address has a random token, without which there is no answer.\v"
+		"s3://BUCKET/PREFIX in place of DIR is a bucket, alone: each segment is a trace, "
+		"which is fetched when it is opened; with --from, --to or --last, in UTC, each "
+		"process is one, of that time.",
 		children,
 		0,
 		0};
 	static struct serve_arguments arguments = {.address = "127.0.0.1"};
 	static struct live live = {.ring = {.fd = -1}};
-	struct ky_trace_list *list = NULL;
+	struct shown shown = {.list = NULL};
 	struct ky_buf viewer;
-	char error[512];
 	bool is_live;
 	int code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 
@@ -207,16 +282,14 @@ int ky_cmd_serve(int argc, char **argv)
 	if (!code && arguments.process)
 		code = open_live(&live, &arguments);
 	is_live = !code && arguments.process;
-	if (!code && ky_trace_list_open(&list, arguments.paths, arguments.path_count, error,
-					sizeof(error))) {
-		ky_cli_error("%s", error);
-		code = KY_EXIT_TROUBLE;
-	}
 	if (!code)
-		code = serve(&arguments, list, is_live ? &live : NULL, &viewer);
+		code = open_shown(&shown, &arguments);
+	if (!code)
+		code = serve(&arguments, &shown, is_live ? &live : NULL, &viewer);
 	if (is_live)
 		ky_ring_close(&live.ring);
-	ky_trace_list_close(list);
+	ky_trace_list_close(shown.list);
+	ky_bucket_shelf_close(shown.shelf);
 	ky_buf_release(&viewer);
 	return code;
 }

@@ -188,15 +188,18 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
 	return all;
 }
 
+bool ky_http_client_is_stopped(const struct ky_http_client *http)
+{
+	return ky_now_ns(CLOCK_MONOTONIC) >= __atomic_load_n(&http->deadline_ns, __ATOMIC_RELAXED);
+}
+
 static int watch(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-	const struct ky_http_client *http = ctx;
-
 	(void)a;
 	(void)b;
 	(void)c;
 	(void)d;
-	return ky_now_ns(CLOCK_MONOTONIC) >= __atomic_load_n(&http->deadline_ns, __ATOMIC_RELAXED);
+	return ky_http_client_is_stopped(ctx);
 }
 
 /* Whom the user trusts beside the system: as the AWS tools have it, then curl, then OpenSSL. NULL:

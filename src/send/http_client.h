@@ -60,6 +60,9 @@ void ky_http_client_close(struct ky_http_client *http); /* NULL: no-op */
 int ky_http_client_do(struct ky_http_client *http, const struct ky_http_request *request,
 		      struct ky_http_answer *answer);
 
+/* The time below is over. Threads: any. */
+bool ky_http_client_is_stopped(const struct ky_http_client *http);
+
 /* No request runs beyond this time of CLOCK_MONOTONIC. UINT64_MAX: no end. */
 void ky_http_client_stop_at(struct ky_http_client *http, uint64_t deadline_ns);
 

@@ -44,7 +44,7 @@ struct live_snapshot {
 struct ky_http_server {
 	struct MHD_Daemon *daemon;
 	struct MHD_Response *viewer, *style;
-	struct ky_trace_list *list;
+	struct ky_listing listing;
 	int (*cut)(void *ctx, struct ky_buf *out);
 	void *cut_ctx;
 	const char *live_name;
@@ -145,8 +145,8 @@ static void begin_view(struct ky_list_view *view, const struct ky_http_server *s
 	view->sort = argument(connection, "sort");
 	view->service = argument(connection, "service");
 	view->host = argument(connection, "host");
-	view->entries = ky_trace_list_begin(server->list, &view->count, &view->waiting_count,
-					    &view->is_cut);
+	view->entries = server->listing.begin(server->listing.ctx, &view->count,
+					      &view->waiting_count, &view->is_cut);
 }
 
 static enum MHD_Result give_list(const struct ky_http_server *server,
@@ -161,7 +161,7 @@ static enum MHD_Result give_list(const struct ky_http_server *server,
 		ky_list_json(&text, &view);
 	else
 		ky_list_page(&text, &view);
-	ky_trace_list_end(server->list);
+	server->listing.end(server->listing.ctx);
 	return give_text(connection, &text, is_json ? "application/json" : TEXT_HTML);
 }
 
@@ -174,10 +174,10 @@ static enum MHD_Result give_facts(const struct ky_http_server *server,
 
 	ky_buf_init(&text, 0);
 	begin_view(&view, server, connection);
-	one = ky_trace_list_find(server->list, id);
+	one = server->listing.find(server->listing.ctx, id);
 	if (one && one->state != KY_LISTED_FOREIGN)
 		ky_listed_json(&text, one, true);
-	ky_trace_list_end(server->list);
+	server->listing.end(server->listing.ctx);
 	if (!text.used && !text.failed)
 		return say_not_there(connection);
 	ky_out_text(&text, "\n");
@@ -364,7 +364,7 @@ static const char *after(const char *path, const char *prefix)
 static enum MHD_Result give_trace(struct ky_http_server *server, struct MHD_Connection *connection,
 				  const char *id)
 {
-	char etag[KY_LISTED_ETAG_BYTES], name[NAME_MAX + 1];
+	char etag[KY_LISTED_ETAG_BYTES], name[NAME_MAX + 1], why[KY_LISTING_WHY_BYTES] = "";
 	const char *serial = server->cut ? after(id, "live-") : NULL;
 	uint64_t bytes;
 	int fd;
@@ -373,7 +373,10 @@ static enum MHD_Result give_trace(struct ky_http_server *server, struct MHD_Conn
 		return lead_to_copy(server, connection);
 	if (serial)
 		return give_copy(server, connection, serial);
-	fd = ky_trace_list_open_file(server->list, id, &bytes, etag, name, sizeof(name));
+	fd = server->listing.open_file(server->listing.ctx, id, &bytes, etag, name, sizeof(name),
+				       why);
+	if (fd < 0 && why[0])
+		return say(connection, MHD_HTTP_BAD_GATEWAY, why);
 	if (fd < 0)
 		return say(connection, MHD_HTTP_NOT_FOUND,
 			   "This trace is not there any more; reload the list of traces.");
@@ -703,7 +706,7 @@ int ky_http_open(struct ky_http_server **out, const struct ky_http_options *opti
 		(void)snprintf(error, error_bytes, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	server->list = options->list;
+	server->listing = options->listing;
 	server->cut = options->cut;
 	server->cut_ctx = options->cut_ctx;
 	server->live_name = options->live_name;

@@ -15,7 +15,7 @@
 
 #include <base/buf.h>
 #include <serve/http_check.h>
-#include <serve/trace_list.h>
+#include <serve/listing.h>
 
 #define KY_HTTP_CONNECTIONS_MAX 64u
 #define KY_HTTP_REQUEST_BYTES_MAX (32u << 10) /* of one request's line and headers */
@@ -27,7 +27,7 @@
 struct ky_http_options {
 	const char *address; /* in numbers, without brackets */
 	uint16_t port;       /* 0: any free one */
-	struct ky_trace_list *list;
+	struct ky_listing listing;
 	/* Appends a trace of a process as it is now; NULL: there is none to show. Called by the
 	 * server's thread. Returns 0 or a negative error. */
 	int (*cut)(void *ctx, struct ky_buf *out);

@@ -266,15 +266,18 @@ static void put_facts(struct ky_buf *out, const struct ky_list_view *view,
 {
 	const struct ky_trace_facts *facts = &one->facts;
 	char cell[KY_OUT_CELL_BYTES];
+	bool has_counts;
 
 	put_choice(out, view, "service", facts->service);
 	put_choice(out, view, "host", facts->host);
 	ky_out_format(out, "<td class=\"n\">%.19s</td>",
 		      facts->start_unix_ns ? ky_out_utc(cell, facts->start_unix_ns) : "");
-	put_number(out, ky_out_duration(cell, facts->duration_ns));
+	/* Of a trace in a bucket that has no index only its name and size are known. */
+	has_counts = facts->event_count != 0;
+	put_number(out, has_counts ? ky_out_duration(cell, facts->duration_ns) : "");
 	put_number(out, ky_out_bytes(cell, one->bytes));
-	put_number(out, ky_out_count(cell, rate(facts)));
-	put_number(out, ky_out_count(cell, facts->poll_count));
+	put_number(out, has_counts ? ky_out_count(cell, rate(facts)) : "");
+	put_number(out, has_counts ? ky_out_count(cell, facts->poll_count) : "");
 	if (facts->delay_count)
 		ky_out_format(out, "<td class=\"n h%u\">%s</td>", heat(facts->worst_delay_ns),
 			      ky_out_duration(cell, facts->worst_delay_ns));

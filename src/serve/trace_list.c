@@ -12,6 +12,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <serve/beneath.h>
+#include <serve/listing.h>
 #include <ship/container.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -579,4 +580,34 @@ int ky_trace_list_open_file(struct ky_trace_list *list, const char *id, uint64_t
 		       (unsigned long long)status.st_mtim.tv_sec * 1000000000 +
 			       (unsigned long long)status.st_mtim.tv_nsec);
 	return fd;
+}
+
+/* ---- as a listing ---- */
+
+static const struct ky_listed *begin_listing(void *ctx, size_t *count, size_t *waiting_count,
+					     bool *is_cut)
+{
+	return ky_trace_list_begin(ctx, count, waiting_count, is_cut);
+}
+
+static void end_listing(void *ctx)
+{
+	ky_trace_list_end(ctx);
+}
+
+static const struct ky_listed *find_listed(void *ctx, const char *id)
+{
+	return ky_trace_list_find(ctx, id);
+}
+
+static int open_listed(void *ctx, const char *id, uint64_t *bytes, char etag[KY_LISTED_ETAG_BYTES],
+		       char *name, size_t name_bytes, char *why)
+{
+	(void)why;
+	return ky_trace_list_open_file(ctx, id, bytes, etag, name, name_bytes);
+}
+
+struct ky_listing ky_trace_list_listing(struct ky_trace_list *list)
+{
+	return (struct ky_listing){list, begin_listing, end_listing, find_listed, open_listed};
 }

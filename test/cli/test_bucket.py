@@ -17,6 +17,7 @@ import unittest
 
 HOST = os.path.abspath(sys.argv.pop(3))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import test_serve  # noqa: E402
 from cli_case import KYMO, OLD, Cli, main  # noqa: E402
 import mock_s3  # noqa: E402
 from mock_s3 import MockS3  # noqa: E402
@@ -47,6 +48,7 @@ class Bucket(Cli):
     """One sealed segment of some chunks, as kymo run writes it."""
     @classmethod
     def setUpClass(cls):
+        super().setUpClass()
         cls.kept = tempfile.TemporaryDirectory(prefix="kymo-bucket-")
         subprocess.run([KYMO, "run", "-q", "-o", cls.kept.name, "--", HOST, "10", "paced=60000",
                         "return"], check=True, capture_output=True)
@@ -60,6 +62,7 @@ class Bucket(Cli):
     @classmethod
     def tearDownClass(cls):
         cls.kept.cleanup()
+        super().tearDownClass()
 
     def setUp(self):
         super().setUp()
@@ -257,6 +260,59 @@ class Survey(Bucket):
         said = self.ask("info", PLACE).out
         self.assertIn("Longest poll", said)
         self.assertIn("web", said)
+
+
+class Serving(Bucket, test_serve.Serve):
+    def serve(self, *words):
+        return test_serve.Server(self.program, *words, env={**os.environ, **self.env})
+
+    def test_a_segment_is_a_row_and_comes_as_it_is(self):
+        self.put()
+        self.put(dial9_key(self.start, "old"), gzip.compress(self.raw_segment()))
+        with self.serve(PLACE) as server:
+            rows = {row["service"]: row for row in server.read()}
+            self.assertEqual(rows["web"]["polls"], 60010)
+            self.assertEqual(rows["web"]["host"], "h1")
+            self.assertEqual(rows["old"]["events"], 0)
+            status, headers, body = server.ask(f"trace/{rows['web']['id']}")
+            self.assertEqual((status, body), (200, self.segment))
+            part = server.ask(f"trace/{rows['web']['id']}", Range="bytes=100-199")
+            self.assertEqual((part[0], part[2]), (206, self.segment[100:200]))
+            again = server.ask(f"trace/{rows['web']['id']}", If_None_Match=headers["ETag"])
+            self.assertEqual(again[0], 304)
+            page = server.ask()[2].decode()
+            for canary in (mock_s3.ACCESS, mock_s3.SECRET, self.server.url):
+                self.assertNotIn(canary, page + json.dumps(rows))
+            self.assertEqual(server.ask("trace/0123456789abcdef")[0], 404)
+        self.assertEqual((server.code, server.err), (0, ""))
+
+    def test_of_a_time_a_process_is_one_row(self):
+        for number in range(3):
+            begin = self.start + number * SECOND // 100
+            self.put(kymo_key(begin, begin + SECOND // 100, number=number))
+        with self.serve(PLACE, "--from", utc(self.start - SECOND), "--to",
+                        utc(self.end + SECOND)) as server:
+            row, = server.read()
+            self.assertEqual(row["polls"], 3 * 60010)
+            self.assertIn("3 segments", row["name"])
+            body = server.ask(f"trace/{row['id']}")[2]
+        self.assertGreater(len(body), 2 * len(self.segment))
+
+    def test_what_the_bucket_does_not_give_is_said(self):
+        self.put()
+        with self.serve(PLACE) as server:
+            row, = server.read()
+            self.server.objects.clear()
+            status, _, body = server.ask(f"trace/{row['id']}")
+            self.assertEqual(status, 502)
+            self.assertIn(b"was replaced or deleted", body)
+
+    def test_trouble_at_the_start_is_one_sentence(self):
+        self.server.faults = ["403 AccessDenied"]
+        with self.serve(PLACE) as server:
+            self.assertEqual(server.url, "")
+        self.assertEqual((server.code, server.err.count("\n")), (1, 1))
+        self.assertIn("may not read there", server.err)
 
 
 class Trouble(Bucket):

@@ -35,8 +35,8 @@ REFUSED = (("Host", "evil.example"), ("Host", "127.0.0.1:1"), ("Host", ""),
 class Server:
     """kymo serve until the end of the block. The program runs from a copy with its viewer."""
 
-    def __init__(self, program, *words):
-        self.process = subprocess.Popen([program, "serve", *map(str, words)],
+    def __init__(self, program, *words, env=None):
+        self.process = subprocess.Popen([program, "serve", *map(str, words)], env=env,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <serve/bucket_shelf.h>
+
+#include <base/alloc.h>
+#include <base/hash.h>
+#include <base/now.h>
+#include <base/start_thread.h>
+#include <bucket/object_fetch.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <pthread.h>
+#include <ship/trace_file.h>
+#include <ship/unnamed_file.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A row, and which objects it is made of. */
+struct row_place {
+	uint32_t first, count;
+};
+
+struct kept_file {
+	uint64_t id, bytes, used_ns;
+	int fd;
+};
+
+struct ky_bucket_shelf {
+	struct ky_bucket_query query;
+	uint64_t bytes_max;
+	pthread_mutex_t mutex; /* of the list and its rows */
+	pthread_cond_t changed;
+	struct ky_object_list list;
+	struct ky_listed *rows;   /* the order of the list */
+	struct row_place *places; /* by row */
+	uint32_t count;
+	uint64_t serial; /* of the list: rows move with it */
+	bool is_closing, is_started, has_asked;
+	pthread_t reader;
+	struct ky_s3_client reading, fetching; /* of the reader; of who fetches */
+	pthread_mutex_t fetch_mutex;           /* of the files and `fetching` */
+	struct kept_file files[KY_SHELF_FILES];
+};
+
+/* ---- rows ---- */
+
+static void drop_rows(struct ky_listed *rows, uint32_t count)
+{
+	for (uint32_t i = 0; rows && i < count; i++) {
+		ky_free(rows[i].path);
+		ky_free(rows[i].shown);
+	}
+	ky_free(rows);
+}
+
+static char *join(const char *before, const char *after)
+{
+	size_t bytes = strlen(before) + strlen(after) + 1;
+	char *out = ky_alloc(bytes);
+
+	if (out)
+		(void)snprintf(out, bytes, "%s%s", before, after);
+	return out;
+}
+
+/* Segments that one trace can be made of: frames of zstd, one after the other. */
+static bool is_joined(const struct ky_bucket_query *query, const struct ky_bucket_object *a,
+		      const struct ky_bucket_object *b)
+{
+	const char *suffix = ky_trace_file_suffix(b->key);
+
+	return (query->from_unix_ns || query->to_unix_ns) && a->facts.form == KY_OBJECT_KYMO &&
+	       b->facts.form == KY_OBJECT_KYMO && suffix && strcmp(suffix, ".zst") == 0 &&
+	       strcmp(ky_trace_file_suffix(a->key), ".zst") == 0 &&
+	       strcmp(a->facts.service, b->facts.service) == 0 &&
+	       strcmp(a->facts.host, b->facts.host) == 0 && strcmp(a->facts.run, b->facts.run) == 0;
+}
+
+static void take_key(struct ky_trace_facts *facts, const struct ky_bucket_object *object)
+{
+	(void)snprintf(facts->service, sizeof(facts->service), "%s", object->facts.service);
+	(void)snprintf(facts->host, sizeof(facts->host), "%.*s", (int)sizeof(facts->host) - 1,
+		       object->facts.host);
+	facts->start_unix_ns = object->facts.start_unix_ns;
+}
+
+static int make_row(const struct ky_object_list *list, const struct row_place *place,
+		    struct ky_listed *row)
+{
+	const struct ky_bucket_object *objects = list->objects + place->first;
+	char count[48] = "";
+	const char *shown, *slash;
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		row->id = ky_hash_bytes(i ? row->id : KY_HASH_START, objects[i].key,
+					strlen(objects[i].key));
+		row->id = ky_hash_bytes(row->id, objects[i].etag, strlen(objects[i].etag));
+		row->bytes += objects[i].bytes;
+	}
+	row->path = join("", objects[0].key);
+	if (!row->path)
+		return -ENOMEM;
+	slash = strrchr(row->path, '/');
+	row->name = slash ? slash + 1 : row->path;
+	/* Service, host and time have columns of their own. */
+	shown = objects[0].facts.form == KY_OBJECT_PLAIN ? row->path : row->name;
+	if (place->count > 1) {
+		(void)snprintf(count, sizeof(count), ", %u segments", place->count);
+		shown = objects[0].facts.run;
+	}
+	row->shown = join(shown, count);
+	if (!row->shown)
+		return -ENOMEM;
+	row->changed_ns = row->read_changed_ns = objects[0].facts.start_unix_ns;
+	row->read_bytes = row->bytes;
+	row->is_named = true;
+	take_key(&row->facts, &objects[0]);
+	return 0;
+}
+
+/* from: where it is likely to be. */
+static const struct ky_listed *find_row(const struct ky_bucket_shelf *shelf, uint64_t id,
+					uint32_t from)
+{
+	for (uint32_t i = from; i < shelf->count; i++)
+		if (shelf->rows[i].id == id)
+			return &shelf->rows[i];
+	for (uint32_t i = 0; i < from && i < shelf->count; i++)
+		if (shelf->rows[i].id == id)
+			return &shelf->rows[i];
+	return NULL;
+}
+
+/* What was read of a row before stays. list: becomes the shelf's. */
+static int take_list(struct ky_bucket_shelf *shelf, struct ky_object_list *list)
+{
+	struct ky_listed *rows = ky_alloc(list->count * sizeof(*rows) + 1);
+	struct row_place *places = ky_alloc(list->count * sizeof(*places) + 1);
+	uint32_t count = 0, likely = 0;
+	int err = rows && places ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !err && i < list->count; count++) {
+		const struct ky_listed *old;
+
+		places[count] = (struct row_place){i, 1};
+		while (i + places[count].count < list->count &&
+		       is_joined(&shelf->query, &list->objects[i],
+				 &list->objects[i + places[count].count]))
+			places[count].count++;
+		err = make_row(list, &places[count], &rows[count]);
+		old = err ? NULL : find_row(shelf, rows[count].id, likely);
+		if (old) {
+			rows[count].facts = old->facts;
+			rows[count].state = old->state;
+			likely = (uint32_t)(old - shelf->rows) + 1;
+		}
+		i += places[count].count;
+	}
+	if (err) {
+		drop_rows(rows, count);
+		ky_free(places);
+		return err;
+	}
+	drop_rows(shelf->rows, shelf->count);
+	ky_free(shelf->places);
+	ky_object_list_release(&shelf->list);
+	shelf->rows = rows;
+	shelf->places = places;
+	shelf->count = count;
+	shelf->list = *list;
+	*list = (struct ky_object_list){.objects = NULL};
+	shelf->serial++;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static void add_map(struct ky_trace_facts *facts, uint64_t *end_ns,
+		    const struct ky_segment_map *map, const struct ky_bucket_query *query)
+{
+	for (uint32_t i = 0; i + 1 < map->count; i++) {
+		const struct ky_map_chunk *chunk = &map->chunks[i];
+		uint64_t first = ky_segment_map_unix_ns(map, chunk->first_ns);
+		uint64_t last = ky_segment_map_unix_ns(map, chunk->last_ns);
+
+		if (chunk->last_ns && (last < query->from_unix_ns ||
+				       (query->to_unix_ns && first >= query->to_unix_ns)))
+			continue;
+		facts->event_count += chunk->event_count;
+		facts->poll_count += chunk->poll_count;
+		facts->lost_count += chunk->lost_count;
+		if (chunk->longest_ns > facts->worst_poll_ns)
+			facts->worst_poll_ns = chunk->longest_ns;
+		if (!chunk->last_ns)
+			continue;
+		if (!*end_ns || first < facts->start_unix_ns)
+			facts->start_unix_ns = first;
+		if (last > *end_ns)
+			*end_ns = last;
+	}
+	(void)snprintf(facts->pid, sizeof(facts->pid), "%.*s", (int)sizeof(facts->pid) - 1,
+		       map->pid);
+	if (!facts->service[0])
+		(void)snprintf(facts->service, sizeof(facts->service), "%.*s",
+			       (int)sizeof(facts->service) - 1, map->service);
+	if (!facts->host[0])
+		(void)snprintf(facts->host, sizeof(facts->host), "%.*s",
+			       (int)sizeof(facts->host) - 1, map->host);
+}
+
+/* A copy of what a row is made of, which stays while the list changes. */
+struct objects {
+	struct ky_bucket_object *all;
+	uint32_t count;
+	uint64_t id;
+};
+
+static void drop_objects(struct objects *objects)
+{
+	for (uint32_t i = 0; objects->all && i < objects->count; i++)
+		ky_free(objects->all[i].key);
+	ky_free(objects->all);
+	*objects = (struct objects){.all = NULL};
+}
+
+/* With the mutex held. */
+static int copy_objects(struct objects *out, const struct ky_bucket_shelf *shelf, uint32_t row)
+{
+	const struct row_place *place = &shelf->places[row];
+
+	*out = (struct objects){.all = ky_alloc(place->count * sizeof(*out->all)),
+				.id = shelf->rows[row].id};
+	if (!out->all)
+		return -ENOMEM;
+	for (; out->count < place->count; out->count++) {
+		struct ky_bucket_object *object = &out->all[out->count];
+
+		*object = shelf->list.objects[place->first + out->count];
+		object->key = join("", object->key);
+		if (!object->key)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The mutex is open meanwhile. */
+static void read_row(struct ky_bucket_shelf *shelf, uint32_t row)
+{
+	char why[KY_BUCKET_WHY_BYTES] = "";
+	struct ky_trace_facts facts = {.info = NULL};
+	struct objects objects;
+	uint64_t end_ns = 0, fetched = 0;
+	int err = copy_objects(&objects, shelf, row);
+
+	(void)pthread_mutex_unlock(&shelf->mutex);
+	if (!err)
+		take_key(&facts, &objects.all[0]);
+	for (uint32_t i = 0; !err && i < objects.count; i++) {
+		struct ky_segment_map map = {.chunks = NULL};
+
+		err = ky_object_map(&map, &shelf->reading, &objects.all[i], &fetched, why);
+		if (!err && map.unix_ns)
+			add_map(&facts, &end_ns, &map, &shelf->query);
+		if (err == KYMO_E_UNSUPPORTED) /* its name says when it was */
+			err = 0;
+		ky_segment_map_release(&map);
+	}
+	facts.duration_ns = end_ns > facts.start_unix_ns ? end_ns - facts.start_unix_ns : 0;
+	if (err)
+		(void)snprintf(facts.sentence, sizeof(facts.sentence), "%s",
+			       why[0] ? why : kymo_error_text(err));
+	(void)pthread_mutex_lock(&shelf->mutex);
+	for (uint32_t i = 0; i < shelf->count; i++) {
+		if (shelf->rows[i].id != objects.id)
+			continue;
+		shelf->rows[i].facts = facts;
+		shelf->rows[i].state = err ? KY_LISTED_FAILED : KY_LISTED_READ;
+	}
+	drop_objects(&objects);
+}
+
+/* The newest that waits; the count: none does. */
+static uint32_t find_waiting(const struct ky_bucket_shelf *shelf)
+{
+	uint32_t found = shelf->count;
+
+	for (uint32_t i = 0; i < shelf->count; i++)
+		if (shelf->rows[i].state == KY_LISTED_WAITING &&
+		    (found == shelf->count ||
+		     shelf->rows[i].changed_ns > shelf->rows[found].changed_ns))
+			found = i;
+	return found;
+}
+
+/* The mutex is open meanwhile. What cannot be listed now stays as it was. */
+static void list_again(struct ky_bucket_shelf *shelf)
+{
+	struct ky_object_list list = {.objects = NULL};
+	char why[KY_BUCKET_WHY_BYTES] = "";
+	int err;
+
+	(void)pthread_mutex_unlock(&shelf->mutex);
+	err = ky_object_list_read(&list, &shelf->reading, &shelf->query, why);
+	(void)pthread_mutex_lock(&shelf->mutex);
+	if (!err)
+		(void)take_list(shelf, &list);
+	ky_object_list_release(&list);
+}
+
+static void *read_all(void *ctx)
+{
+	struct ky_bucket_shelf *shelf = ctx;
+	uint64_t due_ns = ky_now_ns(CLOCK_MONOTONIC) + KY_SHELF_LIST_NS;
+
+	(void)pthread_mutex_lock(&shelf->mutex);
+	while (!shelf->is_closing) {
+		uint32_t row = find_waiting(shelf);
+		struct timespec until = {.tv_sec = (time_t)(due_ns / UINT64_C(1000000000))};
+
+		if (ky_now_ns(CLOCK_MONOTONIC) >= due_ns && shelf->has_asked) {
+			shelf->has_asked = false; /* nobody looks: nobody pays for requests */
+			list_again(shelf);
+			due_ns = ky_now_ns(CLOCK_MONOTONIC) + KY_SHELF_LIST_NS;
+		} else if (row < shelf->count) {
+			read_row(shelf, row);
+		} else {
+			if (ky_now_ns(CLOCK_MONOTONIC) >= due_ns)
+				until.tv_sec += 86400;
+			(void)pthread_cond_timedwait(&shelf->changed, &shelf->mutex, &until);
+		}
+	}
+	(void)pthread_mutex_unlock(&shelf->mutex);
+	return NULL;
+}
+
+/* ---- opening a trace ---- */
+
+static int fetch_all(struct ky_bucket_shelf *shelf, const struct objects *objects, int fd,
+		     char *why)
+{
+	const struct ky_fetch_range range = {shelf->query.from_unix_ns, shelf->query.to_unix_ns};
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < objects->count; i++) {
+		struct ky_fetched fetched;
+		char reason[KY_BUCKET_WHY_BYTES] = "";
+
+		err = ky_object_fetch(&fetched, &shelf->fetching, &objects->all[i], &range, fd,
+				      reason);
+		if (err)
+			(void)snprintf(why, KY_LISTING_WHY_BYTES, "%.200s: %.400s",
+				       objects->all[i].key, reason);
+	}
+	return err;
+}
+
+/* With the files' mutex held. */
+static int fetch(struct ky_bucket_shelf *shelf, const struct objects *objects,
+		 struct kept_file **out, char *why)
+{
+	const char *directory = getenv("TMPDIR");
+	struct kept_file *oldest = &shelf->files[0];
+	uint64_t bytes = 0;
+	off_t end;
+	int fd, err;
+
+	for (uint32_t i = 0; i < objects->count; i++)
+		bytes += objects->all[i].bytes;
+	if (bytes > shelf->bytes_max) {
+		(void)snprintf(why, KY_LISTING_WHY_BYTES,
+			       "this trace has %" PRIu64
+			       " MB, more than kymo serve fetches; start it "
+			       "with a narrower --from and --to",
+			       bytes / 1000000);
+		return -EFBIG;
+	}
+	fd = ky_unnamed_file_open(directory && directory[0] ? directory : "/tmp");
+	err = fd < 0 ? fd : fetch_all(shelf, objects, fd, why);
+	end = err ? 0 : lseek(fd, 0, SEEK_END);
+	if (!err && end <= 0) {
+		(void)snprintf(why, KY_LISTING_WHY_BYTES, "nothing of this trace is in that time");
+		err = -ENODATA;
+	}
+	if (err) {
+		if (fd >= 0)
+			(void)close(fd);
+		else
+			(void)snprintf(why, KY_LISTING_WHY_BYTES,
+				       "no temporary file can be made where TMPDIR says: %s",
+				       kymo_error_text(err));
+		return err;
+	}
+	for (uint32_t i = 1; i < KY_SHELF_FILES; i++)
+		if (shelf->files[i].used_ns < oldest->used_ns)
+			oldest = &shelf->files[i];
+	if (oldest->fd >= 0)
+		(void)close(oldest->fd);
+	*oldest = (struct kept_file){.id = objects->id, .bytes = (uint64_t)end, .fd = fd};
+	*out = oldest;
+	return 0;
+}
+
+static struct kept_file *find_kept(struct ky_bucket_shelf *shelf, uint64_t id)
+{
+	for (uint32_t i = 0; i < KY_SHELF_FILES; i++)
+		if (shelf->files[i].fd >= 0 && shelf->files[i].id == id)
+			return &shelf->files[i];
+	return NULL;
+}
+
+static const struct ky_listed *find(void *ctx, const char *id)
+{
+	const struct ky_bucket_shelf *shelf = ctx;
+	char *end;
+	uint64_t number = strtoull(id, &end, 16);
+
+	return strlen(id) == KY_LISTED_ID_BYTES - 1 && !*end ? find_row(shelf, number, 0) : NULL;
+}
+
+static int open_file(void *ctx, const char *id, uint64_t *bytes, char etag[KY_LISTED_ETAG_BYTES],
+		     char *name, size_t name_bytes, char *why)
+{
+	struct ky_bucket_shelf *shelf = ctx;
+	struct kept_file *kept = NULL;
+	struct objects objects = {.all = NULL};
+	const struct ky_listed *row;
+	int fd = -ENOENT, err = -ENOENT;
+
+	(void)pthread_mutex_lock(&shelf->mutex);
+	row = find(shelf, id);
+	if (row) {
+		(void)snprintf(name, name_bytes, "%s", row->name);
+		err = copy_objects(&objects, shelf, (uint32_t)(row - shelf->rows));
+	}
+	(void)pthread_mutex_unlock(&shelf->mutex);
+	(void)pthread_mutex_lock(&shelf->fetch_mutex);
+	if (!err)
+		kept = find_kept(shelf, objects.id);
+	if (!err && !kept)
+		err = fetch(shelf, &objects, &kept, why);
+	if (!err) {
+		kept->used_ns = ky_now_ns(CLOCK_MONOTONIC);
+		*bytes = kept->bytes;
+		(void)snprintf(etag, KY_LISTED_ETAG_BYTES, "\"%016" PRIx64 "-%" PRIx64 "-0\"",
+			       kept->id, kept->bytes);
+		fd = dup(kept->fd);
+		err = fd < 0 ? -errno : 0;
+	}
+	(void)pthread_mutex_unlock(&shelf->fetch_mutex);
+	drop_objects(&objects);
+	return err ? err : fd;
+}
+
+/* ---- the shelf ---- */
+
+static const struct ky_listed *begin(void *ctx, size_t *count, size_t *waiting_count, bool *is_cut)
+{
+	struct ky_bucket_shelf *shelf = ctx;
+
+	(void)pthread_mutex_lock(&shelf->mutex);
+	shelf->has_asked = true;
+	(void)pthread_cond_signal(&shelf->changed);
+	*count = shelf->count;
+	*is_cut = shelf->list.is_cut;
+	*waiting_count = 0;
+	for (uint32_t i = 0; i < shelf->count; i++)
+		*waiting_count += shelf->rows[i].state == KY_LISTED_WAITING;
+	return shelf->rows;
+}
+
+static void end(void *ctx)
+{
+	struct ky_bucket_shelf *shelf = ctx;
+
+	(void)pthread_mutex_unlock(&shelf->mutex);
+}
+
+struct ky_listing ky_bucket_shelf_listing(struct ky_bucket_shelf *shelf)
+{
+	return (struct ky_listing){shelf, begin, end, find, open_file};
+}
+
+static int start(struct ky_bucket_shelf *shelf)
+{
+	pthread_condattr_t monotonic;
+	int err;
+
+	(void)pthread_condattr_init(&monotonic);
+	(void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&shelf->changed, &monotonic);
+	(void)pthread_condattr_destroy(&monotonic);
+	err = ky_start_thread(&shelf->reader, read_all, shelf);
+	shelf->is_started = !err;
+	return err;
+}
+
+int ky_bucket_shelf_open(struct ky_bucket_shelf **out, const struct ky_bucket_query *query,
+			 uint64_t bytes_max, char *why)
+{
+	struct ky_bucket_shelf *shelf = ky_alloc(sizeof(*shelf));
+	struct ky_object_list list = {.objects = NULL};
+	int err;
+
+	*out = NULL;
+	if (!shelf) {
+		(void)snprintf(why, KY_BUCKET_WHY_BYTES, "out of memory");
+		return -ENOMEM;
+	}
+	shelf->query = *query;
+	shelf->bytes_max = bytes_max;
+	(void)pthread_mutex_init(&shelf->mutex, NULL);
+	(void)pthread_mutex_init(&shelf->fetch_mutex, NULL);
+	for (uint32_t i = 0; i < KY_SHELF_FILES; i++)
+		shelf->files[i].fd = -1;
+	err = ky_bucket_connect(&shelf->reading, query->place.bucket, why);
+	if (!err)
+		err = ky_bucket_connect(&shelf->fetching, query->place.bucket, why);
+	if (!err)
+		err = ky_object_list_read(&list, &shelf->reading, query, why);
+	if (!err)
+		err = take_list(shelf, &list);
+	ky_object_list_release(&list);
+	if (!err)
+		err = start(shelf);
+	if (err) {
+		if (!why[0])
+			(void)snprintf(why, KY_BUCKET_WHY_BYTES, "%s", kymo_error_text(err));
+		ky_bucket_shelf_close(shelf);
+		return err;
+	}
+	*out = shelf;
+	return 0;
+}
+
+void ky_bucket_shelf_close(struct ky_bucket_shelf *shelf)
+{
+	if (!shelf)
+		return;
+	if (shelf->is_started) {
+		(void)pthread_mutex_lock(&shelf->mutex);
+		shelf->is_closing = true;
+		(void)pthread_cond_signal(&shelf->changed);
+		(void)pthread_mutex_unlock(&shelf->mutex);
+		ky_http_client_stop_at(shelf->reading.http, 0);
+		(void)pthread_join(shelf->reader, NULL);
+	}
+	for (uint32_t i = 0; i < KY_SHELF_FILES; i++)
+		if (shelf->files[i].fd >= 0)
+			(void)close(shelf->files[i].fd);
+	drop_rows(shelf->rows, shelf->count);
+	ky_free(shelf->places);
+	ky_object_list_release(&shelf->list);
+	ky_s3_client_close(&shelf->reading);
+	ky_s3_client_close(&shelf->fetching);
+	ky_free(shelf);
+}
