@@ -15,9 +15,9 @@ import subprocess
 import sys
 import time
 
-from measure import (alloc, analysis, cost, drain, dumps, emit, end_to_end, flight, instructions,
-                     memory, off_cpu, places, programs, read, resources, sampler, sending, symbols,
-                     unwind, usdt, watch)
+from measure import (alloc, analysis, bucket, cost, drain, dumps, emit, end_to_end, flight,
+                     instructions, memory, off_cpu, places, programs, read, resources, sampler,
+                     sending, symbols, unwind, usdt, watch)
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -31,7 +31,7 @@ AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows,
          "sampler": sampler.rows, "resources": resources.rows, "usdt": usdt.rows,
          "end-to-end": end_to_end.rows, "cost": cost.rows,
          "instructions": instructions.rows, "flight": flight.rows,
-         "dumps": dumps.rows, "sending": sending.rows}
+         "dumps": dumps.rows, "sending": sending.rows, "bucket": bucket.rows}
 ROUNDS = 15
 
 

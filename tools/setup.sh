@@ -6,7 +6,7 @@ set -eu
 build="gcc libc6-dev binutils pkg-config python3 meson ninja-build libzstd-dev zlib1g-dev
 	libsqlite3-dev libmicrohttpd-dev libcurl4-gnutls-dev nettle-dev"
 test="libcmocka-dev zstd gzip clang clang-format clang-tidy lld llvm libclang-rt-14-dev
-	valgrind shellcheck cppcheck util-linux libjemalloc2 faketime chromium"
+	valgrind shellcheck cppcheck util-linux libjemalloc2 faketime openssl chromium"
 
 case "${1:-}" in
 build) packages=$build ;;

@@ -255,6 +255,49 @@ class Common:
         self.assert_there(bodies)
 
 
+    def read(self, *words, code=0, **environment):
+        env = {**os.environ, "AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET,
+               "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.server.url, **environment}
+        done = subprocess.run([BUILD / "kymo", *words], capture_output=True, text=True, env=env,
+                              timeout=120, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def test_what_was_sent_is_read_from_the_bucket(self):
+        for layout in ("kymo", "dial9"):
+            place, traces = f"s3://bucket/{layout} of {ODD}", self.dir / layout
+            self.read("run", "-q", "-o", traces, "--service", "web", "--to", place, "--layout",
+                      layout, "--redact", "none", "--no-symbols", "--",
+                      BUILD / "test/cli/run_host", "10", "paced=60000", "return")
+            self.assertEqual(self.read("report", "--json", place).stdout,
+                             self.read("report", "--json", traces).stdout)
+            said = self.read("info", "--json", place, "--service", "web").stdout
+            run, = json.loads(said)["runs"]
+            self.assertEqual((run["segments"], run["layout"]), (1, layout))
+            self.assertEqual(run["segments_without_index"], int(layout == "dial9"))
+        said = self.read("report", place, code=1, AWS_SECRET_ACCESS_KEY="wrong").stderr
+        self.assertIn("SignatureDoesNotMatch", said)
+        said = self.read("report", "s3://missing-bucket/a", code=1).stderr
+        self.assertIn("NoSuchBucket", said)
+
+    def test_of_an_hour_the_indexes_and_a_part_are_read(self):
+        traces = self.dir / "traces"
+        self.read("run", "-q", "-o", traces, "--service", "web", "--", BUILD / "test/cli/run_host",
+                  "10", "paced=60000", "return")
+        segment, = traces.glob("web/2*/*.zst")
+        self.assertEqual(self.server.ask("PUT", "/hour")[0], 200)
+        for minute in range(1100):  # more than a page of a listing
+            start = 1779105600000 + minute * 1000
+            key = (f"k1/raw/service=web/date=2026-05-18/hour=12/host=h/{start}-900-0123abcd-42-777-"
+                   f"{minute:06}.trc.zst")
+            self.assertEqual(self.server.ask("PUT", f"/hour/{key}",
+                                             body=segment.read_bytes())[0], 200)
+        found = json.loads(self.read("info", "--json", "s3://hour", "--service", "web").stdout)
+        self.assertEqual(sum(run["segments"] for run in found["runs"]), 1100)
+        self.assertEqual(found["listings"], 3)
+        self.assertLess(found["bytes_read"], found["bytes"])
+
+
 class Versitygw(Common, Case):
     NAME = "versitygw"
 
