@@ -5,8 +5,8 @@
  * says what names and indexes say, which a thread reads, newest first. While requests come, the
  * bucket is listed anew each KY_SHELF_LIST_NS.
  * Place:   bucket, prefix and choice are fixed when it is opened: no client names any.
- * Memory:  KY_OBJECTS_MAX rows. On disk, below TMPDIR and without names, KY_SHELF_FILES traces of at
- *          most bytes_max each; the one that was not opened for longest gives way.
+ * Memory:  KY_OBJECTS_MAX rows. On disk, below TMPDIR and without names, KY_SHELF_FILES traces of
+ *          at most bytes_max; the one that was not opened for longest gives way.
  * Time:    a trace that is fetched holds up other requests meanwhile.
  * Threads: any; one of its own reads.
  */
