@@ -354,7 +354,8 @@ static int in_order(const void *left, const void *right)
 
 static bool is_next_of(const struct ky_bucket_object *one, const struct ky_bucket_object *next)
 {
-	return next->facts.start_unix_ns && next->facts.start_unix_ns >= one->facts.start_unix_ns &&
+	return next->facts.number == one->facts.number + 1 && next->facts.start_unix_ns &&
+	       next->facts.start_unix_ns >= one->facts.start_unix_ns &&
 	       strcmp(one->facts.service, next->facts.service) == 0 &&
 	       strcmp(one->facts.host, next->facts.host) == 0 &&
 	       strcmp(one->facts.run, next->facts.run) == 0;

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#define NUMBERS_FROM (UINT64_C(1) << 31)
 #define SECONDS_BITS 24
 #define COUNT_BITS 6
 
@@ -85,7 +84,7 @@ uint64_t ky_dump_name_number(const struct ky_dump_name *name)
 {
 	uint64_t seconds = name->unix_ns / 1000000000u & ((1u << SECONDS_BITS) - 1);
 
-	return NUMBERS_FROM | seconds << COUNT_BITS | (name->n & ((1u << COUNT_BITS) - 1));
+	return KY_DUMP_NUMBERS_FROM | seconds << COUNT_BITS | (name->n & ((1u << COUNT_BITS) - 1));
 }
 
 void ky_dump_id_make(char out[KY_DUMP_ID_BYTES], const struct ky_dump_name *name,

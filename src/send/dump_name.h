@@ -14,6 +14,9 @@
 
 #define KY_DUMP_ID_BYTES 27u
 
+/* No segment of a stream has a number so high. */
+#define KY_DUMP_NUMBERS_FROM (UINT64_C(1) << 31)
+
 struct ky_dump_name {
 	char service[65];
 	uint32_t pid, n;

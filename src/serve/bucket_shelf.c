@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <pthread.h>
+#include <send/dump_name.h>
 #include <ship/trace_file.h>
 #include <ship/unnamed_file.h>
 #include <stdio.h>
@@ -65,13 +66,15 @@ static char *join(const char *before, const char *after)
 	return out;
 }
 
-/* Segments that one trace can be made of: frames of zstd, one after the other. */
+/* Segments that one trace can be made of: frames of zstd, one after the other. A dump holds times
+ * that segments hold, too. */
 static bool is_joined(const struct ky_bucket_query *query, const struct ky_bucket_object *a,
 		      const struct ky_bucket_object *b)
 {
 	const char *suffix = ky_trace_file_suffix(b->key);
 
-	return (query->from_unix_ns || query->to_unix_ns) && a->facts.form == KY_OBJECT_KYMO &&
+	return (query->from_unix_ns || query->to_unix_ns) &&
+	       b->facts.number < KY_DUMP_NUMBERS_FROM && a->facts.form == KY_OBJECT_KYMO &&
 	       b->facts.form == KY_OBJECT_KYMO && suffix && strcmp(suffix, ".zst") == 0 &&
 	       strcmp(ky_trace_file_suffix(a->key), ".zst") == 0 &&
 	       strcmp(a->facts.service, b->facts.service) == 0 &&
