@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <probe/process_watch.h>
 
-/* The looker itself stood when it comes so much later. */
+/* The looker itself stood when it comes so much later than it was due. */
+#define LATE_NS (3 * KY_LOOK_NS)
+/* What is heard of so soon after that was while it stood, too. */
 #define GAP_NS (4 * KY_LOOK_NS)
 /* Without growth for so long an interval of throttling is over: periods are 100 ms as a rule. */
 #define QUIET_NS (3 * KY_LOOK_NS)
@@ -123,7 +125,7 @@ void ky_process_watch_look(struct ky_process_watch *watch, struct ky_resource_so
 {
 	watch->before_ns = watch->look_ns;
 	watch->look_ns = now_ns;
-	if (watch->before_ns && now_ns - watch->before_ns >= GAP_NS) {
+	if (watch->before_ns && now_ns >= watch->due_ns + LATE_NS) {
 		watch->gap_from_ns = watch->before_ns;
 		watch->gap_to_ns = now_ns;
 	}
@@ -132,6 +134,9 @@ void ky_process_watch_look(struct ky_process_watch *watch, struct ky_resource_so
 	for (uint32_t level = 0; level < KY_CGROUP_LEVELS; level++)
 		if (source->limited_levels & 1u << level)
 			look_at_level(watch, source, level, now_ns);
+	watch->due_ns = now_ns + (source->is_idle && !source->limited_levels && !watch->is_stopped ?
+					  KY_LOOK_IDLE_NS :
+					  KY_LOOK_NS);
 }
 
 void ky_process_watch_end(struct ky_process_watch *watch, struct ky_resource_source *source)

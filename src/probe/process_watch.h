@@ -14,6 +14,9 @@
 #include <probe/resource_source.h>
 
 #define KY_LOOK_NS UINT64_C(50000000)
+/* Of a process that did not run since its last reading, and that no CPU limit can hold up: there is
+ * next to nothing to bound. */
+#define KY_LOOK_IDLE_NS UINT64_C(1000000000)
 
 struct ky_throttle_watch {
 	uint64_t counted_ns;     /* at the last look */
@@ -28,11 +31,12 @@ struct ky_process_watch {
 	bool is_stopped;
 	uint32_t file;                   /* of ky_proc_reader_life() */
 	uint64_t look_ns, before_ns;     /* the last look, and the one before */
+	uint64_t due_ns;                 /* the next one; 0: at once */
 	uint64_t gap_from_ns, gap_to_ns; /* the last looks between which the looker stood */
 	struct ky_throttle_watch levels[KY_CGROUP_LEVELS];
 };
 
-/* Once in KY_LOOK_NS; before what was told since the last look is passed on. */
+/* When due_ns is over; before what was told since the last look is passed on. */
 void ky_process_watch_look(struct ky_process_watch *watch, struct ky_resource_source *source,
 			   const struct ky_proc_reader *reader, uint64_t now_ns);
 /* change: enum ky_process_change; detail: a signal, or the exit status. */

@@ -50,13 +50,13 @@ static uint64_t look(struct ky_reading *reading, uint64_t now_ns)
 {
 	if (!reading->resources.source.readings)
 		return UINT64_MAX;
-	if (now_ns < reading->watch.look_ns + KY_LOOK_NS)
-		return reading->watch.look_ns + KY_LOOK_NS;
+	if (now_ns < reading->watch.due_ns)
+		return reading->watch.due_ns;
 	ky_process_watch_look(&reading->watch, &reading->resources.source, &reading->process,
 			      now_ns);
 	if (reading->states)
 		pass_changes_on(reading);
-	return now_ns + KY_LOOK_NS;
+	return reading->watch.due_ns;
 }
 
 /* Steps what is due. Returns when the next one is. */

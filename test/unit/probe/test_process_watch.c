@@ -242,6 +242,27 @@ static void look__begins_anew_with_another_cgroup(void **state)
 	expect_throttle(0, START + 50 * MS - 5000, START + 100 * MS, 5000);
 }
 
+static void look__of_an_idle_process_comes_seldom_and_is_no_gap(void **state)
+{
+	(void)state;
+	look(0);
+	assert_int_equal(watch.due_ns, START + 50 * MS);
+	source.is_idle = true;
+	look(50); /* its CPU limit may hold it up at any moment */
+	assert_int_equal(watch.due_ns, START + 100 * MS);
+	source.limited_levels = 0;
+	look(100);
+	assert_int_equal(watch.due_ns, START + 1100 * MS);
+	look(1110);
+	assert_int_equal(watch.gap_to_ns, 0);
+	look(2300); /* 190 ms too late: the looker stood */
+	assert_int_equal(watch.gap_from_ns, START + 1110 * MS);
+	assert_int_equal(watch.gap_to_ns, START + 2300 * MS);
+	fake_proc_stat(&fake, 'T', 0);
+	look(3300);
+	assert_int_equal(watch.due_ns, START + 3350 * MS);
+}
+
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -255,6 +276,7 @@ int main(void)
 		CASE(look__joins_throttling_until_it_rests),
 		CASE(look__tells_long_throttling_in_parts),
 		CASE(look__begins_anew_with_another_cgroup),
+		CASE(look__of_an_idle_process_comes_seldom_and_is_no_gap),
 	};
 
 	return cmocka_run_group_tests_name("process_watch", tests, NULL, NULL);
