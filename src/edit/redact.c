@@ -221,28 +221,97 @@ static uint32_t class_of(const struct ky_schema *schema, uint16_t field)
 
 /* Of the metadata: what the recorder writes itself, from words and numbers of its own. A key's
  * group ends in a dot. */
-static uint32_t class_of_key(struct ky_slice key)
-{
-	static const char *const plain[] = {"pid",       "boot_id",    "process.",  "machine.",
-					    "kymo.",     "offcpu.",    "alloc.",    "places.",
-					    "clock.",    "ring.",      "coverage.", "flight.",
-					    "unwind.",   "cpu_time.",  "sampling.", "rules.",
-					    "watchdog.", "directory.", "segment.",  "tokio.",
-					    "runtime.",  "resources.", "dial9."};
+/* What recorders write of themselves. Each by its whole name: a program may choose any other. */
+static const char *const recorder_keys[] = {"pid",
+					    "boot_id",
+					    "process.start_time_ticks",
+					    "process.available_parallelism",
+					    "process.end",
+					    "machine.architecture",
+					    "kymo.version",
+					    "kymo.source",
+					    "kymo.gates",
+					    "kymo.gates_off",
+					    "kymo.mode",
+					    "kymo.dump.continues",
+					    "kymo.segments.unsent",
+					    "offcpu.rule",
+					    "offcpu.sources",
+					    "offcpu.split",
+					    "offcpu.fault_stacks",
+					    "alloc.source",
+					    "alloc.unseen",
+					    "alloc.interval_bytes",
+					    "alloc.refused",
+					    "places.rule",
+					    "poll_cost.mark",
+					    "clock.source",
+					    "clock.ticks_per_second",
+					    "clock.jumps",
+					    "ring.bytes",
+					    "ring.anonymous",
+					    "ring.dropped",
+					    "coverage.ring",
+					    "coverage.part",
+					    "coverage.from_ticks",
+					    "coverage.whole_from_ticks",
+					    "coverage.to_ticks",
+					    "flight.age_ns",
+					    "unwind.tables",
+					    "cpu_time.measured",
+					    "sampling.cpu",
+					    "sampling.cpu.choice",
+					    "sampling.cpu.rate_hz",
+					    "sampling.cpu.share_ppm",
+					    "sampling.cpu.kernel",
+					    "sampling.cpu.refused",
+					    "sampling.cpu.threads_refused",
+					    "resources.interval_ns",
+					    "resources.missing",
+					    "rules.fired",
+					    "rules.held_back",
+					    "rules.untold",
+					    "rules.untold_over_budget",
+					    "rules.undumped",
+					    "watchdog.late",
+					    "watchdog.unwatched_ns",
+					    "directory.corrupt",
+					    "segment.complete",
+					    "tokio.version",
+					    "tokio.unstable",
+					    "tokio.roots",
+					    "tokio.local_queue",
+					    "tokio.tables",
+					    "tokio.tables_by_shape",
+					    "tokio.copies",
+					    "tokio.next_id",
+					    "tokio.tables_unrecognised",
+					    "tokio.tables_refused",
+					    "tokio.inside",
+					    "tokio.attached",
+					    "dial9.version"};
 
+/* runtime.NAME: the numbers of its workers. */
+static bool is_of_runtime(struct ky_slice key, struct ky_slice value)
+{
+	static const char prefix[] = "runtime.";
+
+	if (key.count < sizeof(prefix) || memcmp(key.bytes, prefix, sizeof(prefix) - 1) != 0)
+		return false;
+	for (size_t i = 0; i < value.count; i++)
+		if ((value.bytes[i] < '0' || value.bytes[i] > '9') && value.bytes[i] != ',')
+			return false;
+	return true;
+}
+
+static uint32_t class_of_key(struct ky_slice key, struct ky_slice value)
+{
 	if (is_text(key, "service") || is_text(key, "host") || is_text(key, "resources.cgroup"))
 		return KY_REDACT_NAMES;
-	if (is_text(key, "kymo.dump.reason") || is_text(key, "kymo.dump.label"))
-		return KY_REDACT_ARGS;
-	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-		size_t count = strlen(plain[i]);
-		bool is_group = plain[i][count - 1] == '.';
-
-		if (key.count >= count && memcmp(key.bytes, plain[i], count) == 0 &&
-		    (is_group || key.count == count))
+	for (size_t i = 0; i < sizeof(recorder_keys) / sizeof(recorder_keys[0]); i++)
+		if (is_text(key, recorder_keys[i]))
 			return CLASS_PLAIN;
-	}
-	return KY_REDACT_ARGS;
+	return is_of_runtime(key, value) ? CLASS_PLAIN : KY_REDACT_ARGS;
 }
 
 /* ---- values ---- */
@@ -278,22 +347,21 @@ static void put_counted(struct ky_redact *redact, struct ky_slice text, uint32_t
 
 static void put_map(struct ky_redact *redact, const struct ky_value *value, bool is_metadata)
 {
-	static const char runtime[] = "runtime.";
 	const uint8_t *at = value->text.bytes;
 	size_t left = value->text.count;
 	struct ky_slice key, text;
 
 	while (next_text(&at, &left, &key) && next_text(&at, &left, &text)) {
-		bool is_runtime = key.count > sizeof(runtime) - 1 &&
-				  memcmp(key.bytes, runtime, sizeof(runtime) - 1) == 0;
+		uint32_t class = is_metadata ? class_of_key(key, text) : KY_REDACT_VALUES;
+		bool is_own = is_metadata && (class == KY_REDACT_NAMES ||
+					      (class == CLASS_PLAIN && !is_of_runtime(key, text)));
 
-		if (!is_metadata)
-			put_counted(redact, key, KY_REDACT_VALUES);
-		else if (is_runtime && redact->classes & KY_REDACT_NAMES)
-			put_counted(redact, key, KY_REDACT_NAMES);
-		else
-			put_counted(redact, key, CLASS_PLAIN);
-		put_counted(redact, text, is_metadata ? class_of_key(key) : KY_REDACT_VALUES);
+		/* Keys of the program are names as well. */
+		put_counted(redact, key,
+			    is_own      ? CLASS_PLAIN :
+			    is_metadata ? KY_REDACT_NAMES :
+					  class);
+		put_counted(redact, text, class);
 	}
 }
 
