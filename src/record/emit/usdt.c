@@ -8,6 +8,7 @@
 #define FLAGS_OF_WAKE ((1u << KYMO_WAKE_STACK_SHIFT) - 1)
 #define FLAGS_OF_END ((1u << KYMO_POLL_POINTS_SHIFT) - 1)
 #define NAME_MASK ((1u << KYMO_NAME_BITS) - 1)
+#define SPAWNS_MAX 16384u
 #define ONE_PLACE __attribute__((noinline, noclone))
 #if defined(__clang__)
 #undef ONE_PLACE
@@ -175,57 +176,96 @@ void ky_usdt_take(struct ky_thread *thread, const struct ky_usdt_record *record,
 
 /* ---- the probes: each once in the file, so that a tracer that stops at one stops at all ---- */
 
+/* A kernel that makes a call of the five bytes pushes below the stack pointer, where a function
+ * that calls nothing may keep its locals: so each of these calls something. */
+static ONE_PLACE void leave_red_zone(void)
+{
+	__asm__ volatile("");
+}
+
 static ONE_PLACE void fire_spawn(const struct ky_usdt_task *task, uint64_t id, uint64_t by)
 {
+	leave_red_zone();
 	KY_USDT_7(tokio, task__spawn, SPAWN, id, task->place->file, task->place->line,
 		  task->place->column, by, task->code, task->name);
 }
 
 static ONE_PLACE void fire_start(const struct ky_usdt_task *task, uint64_t runtime)
 {
+	leave_red_zone();
 	KY_USDT_7(tokio, task__poll__start, POLL_START, task->id, task->place->file,
 		  task->place->line, task->place->column, runtime, task->code, task->name);
 }
 
 static ONE_PLACE void fire_end(const struct ky_usdt_task *task, uint64_t flags)
 {
+	leave_red_zone();
 	KY_USDT_7(tokio, task__poll__end, POLL_END, task->id, task->place->file, task->place->line,
 		  task->place->column, flags, task->code, task->name);
 }
 
 static ONE_PLACE void fire_terminate(const struct ky_usdt_task *task, uint64_t flags)
 {
+	leave_red_zone();
 	KY_USDT_7(tokio, task__terminate, TERMINATE, task->id, task->place->file, task->place->line,
 		  task->place->column, flags, task->code, task->name);
 }
 
 static ONE_PLACE void fire_wake(const struct ky_usdt_event *event)
 {
+	leave_red_zone();
 	KY_USDT_4(kymo, wake, WAKE, event->task.id, event->other, event->flags, event->copy);
 }
 
 static ONE_PLACE void fire_worker_begin(uint64_t runtime, uint64_t worker, uint64_t task)
 {
+	leave_red_zone();
 	KY_USDT_3(tokio, worker__thread__start, WORKER_START, runtime, worker, task);
 	KY_USDT_3(kymo, worker__begin, WORKER_START, runtime, worker, task);
 }
 
 static ONE_PLACE void fire_worker_end(uint64_t runtime, uint64_t worker)
 {
+	leave_red_zone();
 	KY_USDT_3(tokio, worker__thread__stop, WORKER_STOP, runtime, worker, 0);
 	KY_USDT_3(kymo, worker__end, WORKER_STOP, runtime, worker, 0);
 }
 
 static ONE_PLACE void fire_park(uint64_t runtime, uint64_t worker, uint64_t wait)
 {
+	leave_red_zone();
 	KY_USDT_3(tokio, worker__thread__park, WORKER_PARK, runtime, worker, wait);
 	KY_USDT_3(kymo, worker__park, WORKER_PARK, runtime, worker, wait);
 }
 
 static ONE_PLACE void fire_unpark(uint64_t runtime, uint64_t worker, uint64_t ready_count)
 {
+	leave_red_zone();
 	KY_USDT_3(tokio, worker__thread__unpark, WORKER_UNPARK, runtime, worker, ready_count);
 	KY_USDT_3(kymo, worker__unpark, WORKER_UNPARK, runtime, worker, ready_count);
+}
+
+/* A window is what a poll saw given out, so polls of several threads see the same ids: whoever is
+ * first fires one. Of more than there is room for here the rest is not fired: a tracer stops the
+ * thread at each. */
+static uint64_t claimed[SPAWNS_MAX]; /* atomic; by id */
+
+static bool claim(uint64_t id)
+{
+	uint64_t *place = &claimed[id % SPAWNS_MAX];
+	uint64_t before = __atomic_load_n(place, __ATOMIC_RELAXED);
+
+	return before != id && __atomic_compare_exchange_n(place, &before, id, false,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void fire_spawns(const struct ky_usdt_event *event)
+{
+	uint64_t count = event->count < SPAWNS_MAX ? event->count : SPAWNS_MAX;
+
+	for (uint64_t i = 0; i < count && kymo_usdt_is_on(KYMO_USDT_TASKS); i++)
+		if (claim(event->task.id + i))
+			fire_spawn(&event->task, event->task.id + i, event->other);
 }
 
 void ky_usdt_fire(const struct ky_usdt_event *event)
@@ -245,8 +285,7 @@ void ky_usdt_fire(const struct ky_usdt_event *event)
 		fire_terminate(task, event->flags);
 		break;
 	case KYMO_RECORD_SPAWN:
-		for (uint64_t i = 0; i < event->count && kymo_usdt_is_on(KYMO_USDT_TASKS); i++)
-			fire_spawn(task, task->id + i, event->other);
+		fire_spawns(event);
 		break;
 	case KYMO_RECORD_WAKE:
 		fire_wake(event);
