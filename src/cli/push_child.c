@@ -76,6 +76,20 @@ static int set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribut
 	return 0;
 }
 
+/* In a container it shares the memory of the service that is recorded: it goes first. */
+static void offer_to_oom_killer(pid_t pid)
+{
+	char path[48];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)!write(fd, "1000", 4);
+	close(fd);
+}
+
 static int spawn(struct child *child, int segment_fd, bool is_pprof, const int *output,
 		 const int *errors)
 {
@@ -96,8 +110,10 @@ static int spawn(struct child *child, int segment_fd, bool is_pprof, const int *
 			      environ);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attributes);
-	if (!result)
+	if (!result) {
 		(void)setpriority(PRIO_PROCESS, (id_t)child->pid, NICE);
+		offer_to_oom_killer(child->pid);
+	}
 	return result;
 }
 
@@ -201,9 +217,13 @@ static int judge(struct child *child, int status, enum end end,
 {
 	int result = -EINVAL;
 
-	if (end != END_WHOLE)
+	if (end != END_WHOLE) {
 		(void)snprintf(why, KY_PUSH_WHY_BYTES, "its analysis was ended: its time was over");
-	else if (WIFSIGNALED(status))
+	} else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+		(void)snprintf(why, KY_PUSH_WHY_BYTES,
+			       "its analysis was killed; it is tried again: memory may be short");
+		result = -EAGAIN;
+	} else if (WIFSIGNALED(status))
 		(void)snprintf(why, KY_PUSH_WHY_BYTES, "its analysis died of signal %d",
 			       WTERMSIG(status));
 	else if (child->output.failed)

@@ -40,6 +40,12 @@ struct ky_otlp {
 };
 
 /* Appends. Returns 0; -ENOMEM, KYMO_E_LIMIT. */
+/* Open polls are told by the segment in which they end; at the end of the process by the last. */
+static inline bool ky_otlp_is_whole(const struct ky_poll *poll)
+{
+	return !(poll->flags & KY_POLL_OPEN) || (poll->flags & KY_POLL_AT_EXIT);
+}
+
 int ky_otlp_metrics(struct ky_buf *out, struct ky_otlp *otlp);
 int ky_otlp_traces(struct ky_buf *out, struct ky_otlp *otlp);
 

@@ -164,7 +164,8 @@ static void count_poll(struct metrics *metrics, struct ky_worst *worst)
 				     ky_worst_delay_ns(worst));
 	if (poll->flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))
 		return;
-	if (ky_worst_poll_ns(worst) > KY_FIND_LONG_NS)
+	/* One that is still open ends in a later segment, and counts there. */
+	if (ky_worst_poll_ns(worst) > KY_FIND_LONG_NS && ky_otlp_is_whole(poll))
 		site->slow_count++;
 	if (!(poll->flags & KY_POLL_OPEN))
 		ky_exp_histogram_add(&site->histograms[0], &metrics->bounds,
@@ -363,12 +364,25 @@ static int put_all(struct metrics *metrics)
 	return put_losses(metrics);
 }
 
+/* A poll that was open when the segment began lies before it, in the times of earlier points, and
+ * times of deltas do not overlap: so they begin at the first reading of the clock. */
+static uint64_t first_ns(const struct ky_otlp *otlp)
+{
+	const struct ky_trace *trace = otlp->trace;
+	uint64_t from_ns = otlp->report->from_ns;
+
+	return trace->clock_sync_count && trace->clock_syncs[0].monotonic_ns > from_ns &&
+			       trace->clock_syncs[0].monotonic_ns < otlp->report->to_ns ?
+		       trace->clock_syncs[0].monotonic_ns :
+		       from_ns;
+}
+
 int ky_otlp_metrics(struct ky_buf *out, struct ky_otlp *otlp)
 {
 	struct metrics metrics = {.otlp = otlp, .trace = otlp->trace};
 	int result, ended;
 
-	metrics.start_ns = ky_trace_unix_ns(otlp->trace, otlp->report->from_ns);
+	metrics.start_ns = ky_trace_unix_ns(otlp->trace, first_ns(otlp));
 	metrics.end_ns = ky_trace_unix_ns(otlp->trace, otlp->report->to_ns);
 	ky_exp_bounds_make(&metrics.bounds);
 	ky_otlp_begin(&metrics.writer, otlp);

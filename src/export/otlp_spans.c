@@ -143,7 +143,8 @@ static void put_polls(struct spans *spans)
 	const struct ky_report *report = spans->otlp->report;
 
 	for (uint32_t i = 0; i < report->worst_poll_count && i < KY_OTLP_POLL_SPANS; i++)
-		if (ky_worst_poll_ns(&report->worst_polls[i]) > KY_FIND_LONG_NS)
+		if (ky_worst_poll_ns(&report->worst_polls[i]) > KY_FIND_LONG_NS &&
+		    ky_otlp_is_whole(&report->worst_polls[i].poll))
 			put_poll(spans, &report->worst_polls[i]);
 }
 
@@ -157,7 +158,8 @@ static bool has_poll(const struct spans *spans, uint64_t task, uint64_t start_ns
 
 		if (worst->poll.start_ns == start_ns &&
 		    spans->trace->tasks[worst->poll.task].id == task)
-			return ky_worst_poll_ns(worst) > KY_FIND_LONG_NS;
+			return ky_worst_poll_ns(worst) > KY_FIND_LONG_NS &&
+			       ky_otlp_is_whole(&worst->poll);
 	}
 	return false;
 }

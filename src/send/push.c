@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SECRET_BYTES_MIN 4u /* a shorter word is none, and hides too much */
 #define GZIP_LEVEL 6
 #define OWN_HEADERS 3u
 
@@ -93,6 +94,29 @@ static enum ky_verdict judge(long status)
 	return verdict;
 }
 
+/* A receiver that says what it got back says a token. word: what of a header is looked for. */
+static void hide(char *text, const char *word)
+{
+	size_t bytes = strlen(word);
+	char *found;
+
+	while (bytes >= SECRET_BYTES_MIN && (found = strstr(text, word)) != NULL)
+		memset(found, '*', bytes);
+}
+
+static void hide_secrets(const struct ky_push_place *place, char *text)
+{
+	for (uint32_t i = 0; i < place->header_count; i++) {
+		const char *value = strstr(place->headers[i], ": ");
+		const char *last = strrchr(place->headers[i], ' ');
+
+		if (value)
+			hide(text, value + 2);
+		if (last)
+			hide(text, last + 1);
+	}
+}
+
 static void say(const struct ky_push *push, const struct ky_push_place *place, char *why)
 {
 	const struct ky_http_answer *answer = &push->answer;
@@ -108,6 +132,7 @@ static void say(const struct ky_push *push, const struct ky_push_place *place, c
 			       place->url, answer->status);
 	} else {
 		ky_push_answer_text(answer->body.bytes, answer->body.used, text, sizeof(text));
+		hide_secrets(place, text);
 		(void)snprintf(why, KY_PUSH_WHY_BYTES, "%.120s answers %ld%s%s", place->url,
 			       answer->status, text[0] ? ": " : "", text);
 	}
