@@ -712,6 +712,8 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 			report->from_ns = trace->run_first_ns;
 		if (report->to_ns > trace->run_last_ns)
 			report->to_ns = trace->run_last_ns;
+		if (report->from_ns > report->to_ns) /* all of it lies behind */
+			report->from_ns = report->to_ns;
 		result = ky_unseen_parks(report, trace);
 	}
 	if (result == 0)
