@@ -13,6 +13,7 @@
 
 /* Holds the table and last chunk of a minute of a busy service; else a second request follows. */
 #define TAIL_BYTES (32u << 10)
+#define KEY_SLACK_NS UINT64_C(1000000) /* a name has milliseconds */
 #define START_CHUNKS_MAX 64u
 
 struct fetch {
@@ -57,8 +58,11 @@ static int copy_range(struct fetch *fetch, uint64_t from, uint64_t to)
 								     KY_FETCH_WINDOW_BYTES;
 
 		ky_buf_clear(&fetch->window);
-		err = ky_bucket_range(fetch->client, fetch->object->key, fetch->object->etag, from,
-				      count, &fetch->window, fetch->why);
+		err = ky_bucket_range(
+			fetch->client,
+			&(const struct ky_bucket_part){fetch->object->key, fetch->object->etag,
+						       fetch->object->bytes, from, count},
+			&fetch->window, fetch->why);
 		if (!err)
 			err = put(fetch, fetch->window.bytes, fetch->window.used);
 		fetch->out->fetched_bytes += count;
@@ -90,8 +94,11 @@ static int read_map(struct ky_segment_map *map, struct ky_s3_client *client,
 		int err;
 
 		ky_buf_clear(tail);
-		err = ky_bucket_range(client, object->key, object->etag, object->bytes - wanted,
-				      wanted, tail, why);
+		err = ky_bucket_range(
+			client,
+			&(const struct ky_bucket_part){object->key, object->etag, object->bytes,
+						       object->bytes - wanted, wanted},
+			tail, why);
 		if (err)
 			return err;
 		*fetched_bytes += wanted;
@@ -107,6 +114,7 @@ static int read_map(struct ky_segment_map *map, struct ky_s3_client *client,
 	if (!result && !map->unix_ns) { /* written anew: its name knows, to a millisecond */
 		map->clock_ns = map->chunks[0].first_ns;
 		map->unix_ns = object->facts.start_unix_ns;
+		map->slack_ns = KEY_SLACK_NS;
 	}
 	return result ? KYMO_E_UNSUPPORTED : 0;
 }
@@ -144,10 +152,8 @@ static bool choose(struct choice *out, const struct ky_segment_map *map,
 	       (!out->start_count || !map->chunks[out->start_count].worker_count))
 		out->start_count++;
 	for (uint32_t i = 0; i < content; i++) {
-		uint64_t first = ky_segment_map_unix_ns(map, map->chunks[i].first_ns);
-		uint64_t last = ky_segment_map_unix_ns(map, map->chunks[i].last_ns);
-
-		if (last < range->from_unix_ns || (range->to_unix_ns && first >= range->to_unix_ns))
+		if (!ky_segment_map_touches(map, &map->chunks[i], range->from_unix_ns,
+					    range->to_unix_ns))
 			continue;
 		out->first = out->first < i ? out->first : i;
 		out->end = i + 1;

@@ -24,6 +24,7 @@ struct ky_fetched {
 	uint64_t fetched_bytes;
 	uint32_t chunk_count, chunk_total; /* 0, 0: no map was asked for */
 	bool is_outside;                   /* nothing of it is in the time: nothing was written */
+	bool is_left_out;                  /* the caller's: it could not be had */
 };
 
 /* Reads the map alone. out: all zeros. Returns 0; KYMO_E_UNSUPPORTED: it has none; -EIO .. with

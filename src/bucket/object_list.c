@@ -57,8 +57,10 @@ static bool is_in_time(const struct ky_bucket_query *query, const struct ky_obje
 static bool is_wanted(const struct ky_bucket_query *query, const struct ky_object_key *facts)
 {
 	/* Closer bounds come from its neighbours, once all are known: it may last an hour. */
+	uint64_t end_ns = facts->start_unix_ns + HOUR_NS;
+
 	return is_named(query->service, facts->service) && is_named(query->host, facts->host) &&
-	       is_in_time(query, facts, facts->start_unix_ns + HOUR_NS);
+	       is_in_time(query, facts, facts->end_unix_ns > end_ns ? facts->end_unix_ns : end_ns);
 }
 
 /* A server that gives a page again would never come to an end. */
@@ -371,7 +373,7 @@ static void drop_object(struct ky_object_list *list, const struct ky_bucket_obje
 static bool is_double(const struct ky_bucket_object *one, const struct ky_bucket_object *before)
 {
 	return strcmp(one->key, before->key) == 0 ||
-	       (one->facts.form != KY_OBJECT_PLAIN && before->facts.form != KY_OBJECT_PLAIN &&
+	       (one->facts.form == KY_OBJECT_DIAL9 && before->facts.form == KY_OBJECT_KYMO &&
 		one->facts.number == before->facts.number &&
 		strcmp(one->facts.run, before->facts.run) == 0 &&
 		strcmp(one->facts.host, before->facts.host) == 0 &&

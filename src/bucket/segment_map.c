@@ -225,3 +225,13 @@ uint64_t ky_segment_map_unix_ns(const struct ky_segment_map *map, uint64_t ns)
 {
 	return map->unix_ns ? map->unix_ns + (ns - map->clock_ns) : 0;
 }
+
+bool ky_segment_map_touches(const struct ky_segment_map *map, const struct ky_map_chunk *chunk,
+			    uint64_t from_unix_ns, uint64_t to_unix_ns)
+{
+	uint64_t first = ky_segment_map_unix_ns(map, chunk->first_ns);
+	uint64_t last = ky_segment_map_unix_ns(map, chunk->last_ns);
+
+	return last + map->slack_ns >= from_unix_ns &&
+	       (!to_unix_ns || first < to_unix_ns + map->slack_ns);
+}

@@ -33,6 +33,7 @@ struct ky_segment_map {
 	struct ky_map_chunk *chunks; /* of the last one, with the index, only sizes and events */
 	uint32_t count;
 	uint64_t clock_ns, unix_ns; /* one reading of the wall clock; unix_ns 0: none */
+	uint64_t slack_ns;          /* so far off it may be */
 	char service[KY_MAP_TEXT_BYTES], host[KY_MAP_TEXT_BYTES], pid[KY_MAP_TEXT_BYTES];
 	char end[KY_MAP_TEXT_BYTES]; /* process.end; "": it went on */
 };
@@ -47,5 +48,9 @@ void ky_segment_map_release(struct ky_segment_map *map);
 
 /* Of the trace's clock to the wall clock and back; 0 without a reading of it. */
 uint64_t ky_segment_map_unix_ns(const struct ky_segment_map *map, uint64_t ns);
+
+/* May something of the chunk lie in this time, without its end? 0: no bound. */
+bool ky_segment_map_touches(const struct ky_segment_map *map, const struct ky_map_chunk *chunk,
+			    uint64_t from_unix_ns, uint64_t to_unix_ns);
 
 #endif

@@ -10,6 +10,7 @@
 #include <cli/progress.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <ship/container.h>
 #include <ship/unnamed_file.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,10 @@ static int read_range(struct ky_bucket_query *query, const struct ky_time_range 
 		code = read_moment("to", &range->to, &query->to_unix_ns);
 	if (range->last_ns)
 		query->from_unix_ns = now_ns > range->last_ns ? now_ns - range->last_ns : 1;
+	if (!code && !query->to_unix_ns && query->from_unix_ns > now_ns) {
+		ky_cli_error("--from lies in the future");
+		return KY_EXIT_USAGE;
+	}
 	/* A bound on both sides lets the listing begin at the right day; clocks differ. */
 	if (query->from_unix_ns && !query->to_unix_ns)
 		query->to_unix_ns = now_ns + UINT64_C(3600000000000);
@@ -141,6 +146,13 @@ int ky_bucket_query_list(struct ky_object_list *list, const struct ky_bucket_que
 	if (list->odd_count)
 		ky_cli_notice("%s: %llu names are no keys of S3 and left out", name,
 			      (unsigned long long)list->odd_count);
+	if (list->is_cut && !list->count) {
+		ky_cli_error(
+			"%s: so many other names stand there that no trace was found; name the "
+			"prefix that kymo sends to",
+			name);
+		return KY_EXIT_TROUBLE;
+	}
 	if (list->is_cut)
 		ky_cli_notice("%s: holds more traces than the %u of this list; choose with "
 			      "--service, --host, --from and --to",
@@ -194,6 +206,15 @@ static int open_unnamed(void)
 	return ky_unnamed_file_open(directory && directory[0] ? directory : "/tmp");
 }
 
+/* Not so the empty one, which its reader speaks of. */
+static bool is_trace(int fd)
+{
+	uint8_t bytes[KY_CONTAINER_MAGIC_BYTES];
+	ssize_t count = pread(fd, bytes, sizeof(bytes), 0);
+
+	return count <= 0 || ky_container_of(bytes, (size_t)count) != KY_CONTAINER_NONE;
+}
+
 static int fetch_one(void *ctx, struct ky_s3_client *client, uint32_t index, char *why)
 {
 	struct bringing *bringing = ctx;
@@ -209,6 +230,11 @@ static int fetch_one(void *ctx, struct ky_s3_client *client, uint32_t index, cha
 	else
 		err = ky_object_fetch(fetched, client, object, &bringing->range, fd, reason);
 	bringing->brought->fds[index] = fd;
+	/* Lifecycle rules delete while we read: what is left is still worth reading. */
+	if (err == -ESTALE || (!err && !fetched->is_outside && !is_trace(fd))) {
+		fetched->is_outside = fetched->is_left_out = true;
+		err = 0;
+	}
 	__atomic_fetch_add(&bringing->done_bytes, fetched->fetched_bytes, __ATOMIC_RELAXED);
 	if (err)
 		(void)snprintf(why, KY_BUCKET_WHY_BYTES, "%.200s: %.300s", object->key, reason);
@@ -288,6 +314,28 @@ static char *make_name(const char *bucket, const char *key)
 	return name;
 }
 
+static uint32_t left_out_count(const struct bringing *bringing)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < bringing->list->count; i++)
+		count += bringing->fetched[i].is_left_out;
+	return count;
+}
+
+static void say_left_out(const struct bringing *bringing)
+{
+	uint32_t count = left_out_count(bringing), first = 0;
+
+	while (count && !bringing->fetched[first].is_left_out)
+		first++;
+	if (count)
+		ky_cli_notice("%u object%s no trace, deleted meanwhile or archived, and left out; "
+			      "the first is %s",
+			      count, count == 1 ? " is" : "s are",
+			      bringing->list->objects[first].key);
+}
+
 /* What was fetched becomes the arguments; what lies outside the time is none. */
 static int take(struct ky_input *input, const struct bringing *bringing,
 		const struct ky_bucket_query *query)
@@ -306,6 +354,11 @@ static int take(struct ky_input *input, const struct bringing *bringing,
 			ky_cli_error("out of memory");
 			return KY_EXIT_TROUBLE;
 		}
+	}
+	say_left_out(bringing);
+	if (!used && left_out_count(bringing)) {
+		ky_cli_error("%s: none of these traces can be read", input->arguments[0]);
+		return KY_EXIT_TROUBLE;
 	}
 	if (!used) {
 		say_none(query, input->arguments[0]);
@@ -355,7 +408,7 @@ static int bring(struct ky_input *input, struct bringing *bringing,
 		return KY_EXIT_TROUBLE;
 	}
 	code = take(input, bringing, query);
-	if (!code)
+	if (!code && !ky_cli_is_quiet())
 		say_amount(bringing, name);
 	return code;
 }

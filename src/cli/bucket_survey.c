@@ -9,7 +9,10 @@
 #include <cli/cli.h>
 #include <cli/progress.h>
 #include <inttypes.h>
+#include <errno.h>
 #include <kymo/base.h>
+#include <send/dump_name.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,7 +23,7 @@ struct sum {
 	uint64_t bytes, start_ns, end_ns; /* Unix; 0: not known */
 	uint64_t events, polls, busy_ns, lost;
 	uint64_t longest_ns, longest_start_ns, longest_task;
-	uint32_t longest_worker, segments, unindexed;
+	uint32_t longest_worker, segments, unindexed, dumps;
 	char pid[KY_MAP_TEXT_BYTES], end[KY_MAP_TEXT_BYTES];
 	char service[KY_MAP_TEXT_BYTES], host[KY_MAP_TEXT_BYTES];
 };
@@ -30,7 +33,8 @@ struct survey {
 	const struct ky_bucket_query *query;
 	struct sum *sums; /* by object */
 	uint64_t fetched_bytes;
-	bool has_indexes;
+	bool has_indexes, has_pid;
+	char pid[24];
 };
 
 /* ---- one object ---- */
@@ -45,7 +49,7 @@ static void take_chunk(struct sum *sum, const struct ky_segment_map *map,
 		sum->events += chunk->event_count;
 		return;
 	}
-	if (last < query->from_unix_ns || (query->to_unix_ns && first >= query->to_unix_ns))
+	if (!ky_segment_map_touches(map, chunk, query->from_unix_ns, query->to_unix_ns))
 		return;
 	if (!sum->start_ns || first < sum->start_ns)
 		sum->start_ns = first;
@@ -68,7 +72,9 @@ static void begin_sum(struct sum *sum, const struct ky_bucket_object *object)
 	const struct ky_object_key *facts = &object->facts;
 	const char *dash = strchr(facts->run, '-');
 
-	*sum = (struct sum){.bytes = object->bytes, .segments = 1};
+	bool is_dump = facts->number >= KY_DUMP_NUMBERS_FROM;
+
+	*sum = (struct sum){.bytes = object->bytes, .segments = !is_dump, .dumps = is_dump};
 	memcpy(sum->service, facts->service, sizeof(facts->service));
 	memcpy(sum->host, facts->host, sizeof(facts->host));
 	if (facts->form == KY_OBJECT_KYMO && dash)
@@ -85,7 +91,7 @@ static int read_one(void *ctx, struct ky_s3_client *client, uint32_t index, char
 	int err = ky_object_map(&map, client, object, &fetched_bytes, why);
 
 	__atomic_fetch_add(&survey->fetched_bytes, fetched_bytes, __ATOMIC_RELAXED);
-	if (err == KYMO_E_UNSUPPORTED || (!err && !map.unix_ns)) {
+	if (err == KYMO_E_UNSUPPORTED || err == -ESTALE || (!err && !map.unix_ns)) {
 		sum->unindexed = 1;
 		sum->start_ns = object->facts.start_unix_ns;
 		sum->end_ns = object->facts.end_unix_ns;
@@ -104,7 +110,8 @@ static int read_one(void *ctx, struct ky_s3_client *client, uint32_t index, char
 		memcpy(sum->end, map.end, sizeof(sum->end));
 	}
 	ky_segment_map_release(&map);
-	return err == KYMO_E_UNSUPPORTED ? 0 : err;
+	/* One that is gone by now has its name still. */
+	return err == KYMO_E_UNSUPPORTED || err == -ESTALE ? 0 : err;
 }
 
 /* ---- runs ---- */
@@ -112,6 +119,9 @@ static int read_one(void *ctx, struct ky_s3_client *client, uint32_t index, char
 static void add(struct sum *all, const struct sum *one)
 {
 	all->bytes += one->bytes;
+	all->dumps += one->dumps;
+	if (all->segments && one->dumps) /* its events are those of segments, once more */
+		return;
 	all->events += one->events;
 	all->polls += one->polls;
 	all->busy_ns += one->busy_ns;
@@ -152,6 +162,8 @@ static bool next_run(const struct survey *survey, uint32_t *at, struct sum *out,
 	for (; i < survey->list->count && is_one_run(*first, &objects[i]); i++)
 		add(out, &survey->sums[i]);
 	*at = i;
+	if (survey->has_pid && strcmp(out->pid, survey->pid) != 0)
+		return false;
 	return !survey->has_indexes || out->unindexed || out->start_ns;
 }
 
@@ -180,7 +192,11 @@ static void row(struct ky_table *table, const struct survey *survey, const struc
 	ky_table_cell(table, run->end_ns > run->start_ns && run->start_ns ?
 				     ky_out_duration(cell, run->end_ns - run->start_ns) :
 				     "-");
-	ky_table_count(table, run->segments);
+	if (run->dumps)
+		ky_table_format(table, "%u + %u dump%s", run->segments, run->dumps,
+				run->dumps == 1 ? "" : "s");
+	else
+		ky_table_count(table, run->segments);
 	ky_table_cell(table, ky_out_bytes(cell, run->bytes));
 	count_cell(table, survey, run, run->events);
 	count_cell(table, survey, run, run->lost);
@@ -190,7 +206,7 @@ static void row(struct ky_table *table, const struct survey *survey, const struc
 				ky_out_utc(cell, run->longest_start_ns), run->longest_worker,
 				run->longest_task);
 	else
-		ky_table_cell(table, run->end);
+		ky_table_format(table, "%s", run->end);
 }
 
 static void print_text(struct ky_buf *out, const struct survey *survey, const char *name)
@@ -217,8 +233,9 @@ static void print_text(struct ky_buf *out, const struct survey *survey, const ch
 		      survey->list->count == 1 ? "" : "s", ky_out_bytes(bytes, survey->list->bytes),
 		      ky_out_bytes(fetched, survey->fetched_bytes));
 	if (unindexed)
-		ky_out_format(out, "%u of them %s no index: `kymo report` reads them whole\n",
-			      unindexed, unindexed == 1 ? "has" : "have");
+		ky_out_format(out, "%u of them %s no index: `kymo report` reads %s whole\n",
+			      unindexed, unindexed == 1 ? "has" : "have",
+			      unindexed == 1 ? "it" : "them");
 }
 
 /* ---- as JSON ---- */
@@ -249,6 +266,7 @@ static void run_json(struct ky_buf *out, const struct survey *survey, const stru
 	time_json(out, "end_unix_ns", run->end_ns);
 	ky_json_number(out, "segments", run->segments);
 	ky_json_number(out, "segments_without_index", run->unindexed);
+	ky_json_number(out, "dumps", run->dumps);
 	ky_json_number(out, "bytes", run->bytes);
 	if (is_counted) {
 		ky_json_number(out, "events", run->events);
@@ -354,6 +372,8 @@ int ky_bucket_survey(const struct ky_input *input, const struct ky_time_range *r
 	const char *name = input->arguments[0];
 	int code = ky_bucket_query_make(&query, input, range);
 
+	survey.has_pid = input->has_pid;
+	(void)snprintf(survey.pid, sizeof(survey.pid), "%" PRIu64, input->pid);
 	ky_progress_open();
 	if (!code)
 		code = ky_bucket_query_list(&list, &query, name);

@@ -206,6 +206,7 @@ static int serve(const struct serve_arguments *arguments, const struct shown *sh
 	(void)printf("%s\n", url);
 	if (fflush(stdout) == 0)
 		tend(server, &ending);
+	ky_bucket_shelf_stop(shown->shelf); /* nobody waits for an answer any more */
 	ky_http_close(server);
 	return KY_EXIT_OK;
 }

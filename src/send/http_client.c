@@ -175,6 +175,9 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
 		uint64_t seconds = strtoull(text, NULL, 10);
 
 		answer->after_ns = (seconds < 3600 ? seconds : 3600) * 1000000000u;
+	} else if (header_is(line, all, "content-range", text, sizeof(text))) {
+		if (strncmp(text, "bytes ", 6) == 0 && text[6] >= '0' && text[6] <= '9')
+			answer->range_from = strtoull(text + 6, NULL, 10);
 	} else if (header_is(line, all, "content-length", text, sizeof(text))) {
 		answer->length = strtoull(text, NULL, 10);
 	} else if (!header_is(line, all, "x-amz-bucket-region", answer->region,
@@ -231,7 +234,9 @@ static void set_limits(struct ky_http_client *http)
 	CURL *easy = http->easy;
 	long total_ms = request->total_ms_max ?
 				(long)request->total_ms_max :
-				TOTAL_MS + (long)(request->body_bytes / BYTES_PER_MS);
+				TOTAL_MS +
+					(long)((request->body_bytes + request->answer_bytes_max) /
+					       BYTES_PER_MS);
 
 	curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -332,7 +337,7 @@ int ky_http_client_do(struct ky_http_client *http, const struct ky_http_request 
 	CURLcode code;
 
 	ky_buf_clear(&body);
-	*answer = (struct ky_http_answer){.body = body};
+	*answer = (struct ky_http_answer){.body = body, .range_from = UINT64_MAX};
 	http->request = request;
 	http->answer = answer;
 	http->sent_bytes = 0;

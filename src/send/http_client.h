@@ -39,14 +39,15 @@ struct ky_http_request {
 struct ky_http_answer {
 	long status; /* 0: none came; error says why */
 	struct ky_buf body;
-	bool is_cut;        /* the body is longer than answer_bytes_max */
-	uint64_t date_ns;   /* of the server's clock, 0: it did not say */
-	uint64_t after_ns;  /* Retry-After; 0: none */
-	char region[64];    /* x-amz-bucket-region */
-	char digest[72];    /* x-amz-meta-kymo-sha256 */
-	char origin[72];    /* x-amz-meta-kymo-origin */
-	char location[256]; /* of a redirect, for a sentence */
-	uint64_t length;    /* Content-Length */
+	bool is_cut;         /* the body is longer than answer_bytes_max */
+	uint64_t date_ns;    /* of the server's clock, 0: it did not say */
+	uint64_t after_ns;   /* Retry-After; 0: none */
+	char region[64];     /* x-amz-bucket-region */
+	char digest[72];     /* x-amz-meta-kymo-sha256 */
+	char origin[72];     /* x-amz-meta-kymo-origin */
+	char location[256];  /* of a redirect, for a sentence */
+	uint64_t length;     /* Content-Length */
+	uint64_t range_from; /* first byte by Content-Range; UINT64_MAX: there is none */
 	char error[KY_HTTP_ERROR_BYTES];
 };
 

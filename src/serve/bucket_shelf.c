@@ -41,7 +41,8 @@ struct ky_bucket_shelf {
 	bool is_closing, is_started, has_asked;
 	pthread_t reader;
 	struct ky_s3_client reading, fetching; /* of the reader; of who fetches */
-	pthread_mutex_t fetch_mutex;           /* of the files and `fetching` */
+	pthread_mutex_t fetch_mutex;           /* of `fetching`; held for long */
+	pthread_mutex_t files_mutex;           /* of the files */
 	struct kept_file files[KY_SHELF_FILES];
 };
 
@@ -188,8 +189,8 @@ static void add_map(struct ky_trace_facts *facts, uint64_t *end_ns,
 		uint64_t first = ky_segment_map_unix_ns(map, chunk->first_ns);
 		uint64_t last = ky_segment_map_unix_ns(map, chunk->last_ns);
 
-		if (chunk->last_ns && (last < query->from_unix_ns ||
-				       (query->to_unix_ns && first >= query->to_unix_ns)))
+		if (chunk->last_ns &&
+		    !ky_segment_map_touches(map, chunk, query->from_unix_ns, query->to_unix_ns))
 			continue;
 		facts->event_count += chunk->event_count;
 		facts->poll_count += chunk->poll_count;
@@ -359,58 +360,101 @@ static int fetch_all(struct ky_bucket_shelf *shelf, const struct objects *object
 	return err;
 }
 
-/* With the files' mutex held. */
-static int fetch(struct ky_bucket_shelf *shelf, const struct objects *objects,
-		 struct kept_file **out, char *why)
+/* Returns a descriptor, *bytes: what is there; or an error with why. */
+static int fetch(struct ky_bucket_shelf *shelf, const struct objects *objects, uint64_t *bytes,
+		 char *why)
 {
 	const char *directory = getenv("TMPDIR");
-	struct kept_file *oldest = &shelf->files[0];
-	uint64_t bytes = 0;
+	uint64_t all = 0;
 	off_t end;
 	int fd, err;
 
 	for (uint32_t i = 0; i < objects->count; i++)
-		bytes += objects->all[i].bytes;
-	if (bytes > shelf->bytes_max) {
+		all += objects->all[i].bytes;
+	if (all > shelf->bytes_max) {
 		(void)snprintf(why, KY_LISTING_WHY_BYTES,
 			       "this trace has %" PRIu64
 			       " MB, more than kymo serve fetches; start it "
 			       "with a narrower --from and --to",
-			       bytes / 1000000);
+			       all / 1000000);
 		return -EFBIG;
 	}
 	fd = ky_unnamed_file_open(directory && directory[0] ? directory : "/tmp");
-	err = fd < 0 ? fd : fetch_all(shelf, objects, fd, why);
+	if (fd < 0) {
+		(void)snprintf(why, KY_LISTING_WHY_BYTES,
+			       "no temporary file can be made where TMPDIR says: %s",
+			       kymo_error_text(fd));
+		return fd;
+	}
+	err = fetch_all(shelf, objects, fd, why);
 	end = err ? 0 : lseek(fd, 0, SEEK_END);
 	if (!err && end <= 0) {
 		(void)snprintf(why, KY_LISTING_WHY_BYTES, "nothing of this trace is in that time");
 		err = -ENODATA;
 	}
-	if (err) {
-		if (fd >= 0)
-			(void)close(fd);
-		else
-			(void)snprintf(why, KY_LISTING_WHY_BYTES,
-				       "no temporary file can be made where TMPDIR says: %s",
-				       kymo_error_text(err));
-		return err;
-	}
+	*bytes = (uint64_t)end;
+	if (err)
+		(void)close(fd);
+	return err ? err : fd;
+}
+
+/* Takes the descriptor in place of the one that was not used for longest. */
+static void keep(struct ky_bucket_shelf *shelf, const struct kept_file *file)
+{
+	struct kept_file *oldest = &shelf->files[0];
+
 	for (uint32_t i = 1; i < KY_SHELF_FILES; i++)
 		if (shelf->files[i].used_ns < oldest->used_ns)
 			oldest = &shelf->files[i];
 	if (oldest->fd >= 0)
 		(void)close(oldest->fd);
-	*oldest = (struct kept_file){.id = objects->id, .bytes = (uint64_t)end, .fd = fd};
-	*out = oldest;
-	return 0;
+	*oldest = *file;
 }
 
-static struct kept_file *find_kept(struct ky_bucket_shelf *shelf, uint64_t id)
+/* Returns a descriptor of the caller's; -ENOENT: it is not kept. */
+static int open_kept(struct ky_bucket_shelf *shelf, uint64_t id, uint64_t *bytes)
 {
-	for (uint32_t i = 0; i < KY_SHELF_FILES; i++)
-		if (shelf->files[i].fd >= 0 && shelf->files[i].id == id)
-			return &shelf->files[i];
-	return NULL;
+	int fd = -ENOENT;
+
+	(void)pthread_mutex_lock(&shelf->files_mutex);
+	for (uint32_t i = 0; i < KY_SHELF_FILES; i++) {
+		struct kept_file *file = &shelf->files[i];
+
+		if (file->fd < 0 || file->id != id)
+			continue;
+		file->used_ns = ky_now_ns(CLOCK_MONOTONIC);
+		*bytes = file->bytes;
+		fd = dup(file->fd);
+	}
+	(void)pthread_mutex_unlock(&shelf->files_mutex);
+	return fd;
+}
+
+/* Fetched by whoever asks first; the others wait for that. */
+static int open_fetched(struct ky_bucket_shelf *shelf, const struct objects *objects,
+			uint64_t *bytes, char *why)
+{
+	int fd;
+
+	(void)pthread_mutex_lock(&shelf->fetch_mutex);
+	fd = open_kept(shelf, objects->id, bytes);
+	if (fd < 0)
+		fd = fetch(shelf, objects, bytes, why);
+	else
+		objects = NULL;
+	if (fd >= 0 && objects) {
+		const struct kept_file file = {.id = objects->id,
+					       .bytes = *bytes,
+					       .used_ns = ky_now_ns(CLOCK_MONOTONIC),
+					       .fd = fd};
+
+		(void)pthread_mutex_lock(&shelf->files_mutex);
+		keep(shelf, &file);
+		fd = dup(fd);
+		(void)pthread_mutex_unlock(&shelf->files_mutex);
+	}
+	(void)pthread_mutex_unlock(&shelf->fetch_mutex);
+	return fd;
 }
 
 static const struct ky_listed *find(void *ctx, const char *id)
@@ -426,7 +470,6 @@ static int open_file(void *ctx, const char *id, uint64_t *bytes, char etag[KY_LI
 		     char *name, size_t name_bytes, char *why)
 {
 	struct ky_bucket_shelf *shelf = ctx;
-	struct kept_file *kept = NULL;
 	struct objects objects = {.all = NULL};
 	const struct ky_listed *row;
 	int fd = -ENOENT, err = -ENOENT;
@@ -438,22 +481,15 @@ static int open_file(void *ctx, const char *id, uint64_t *bytes, char etag[KY_LI
 		err = copy_objects(&objects, shelf, (uint32_t)(row - shelf->rows));
 	}
 	(void)pthread_mutex_unlock(&shelf->mutex);
-	(void)pthread_mutex_lock(&shelf->fetch_mutex);
 	if (!err)
-		kept = find_kept(shelf, objects.id);
-	if (!err && !kept)
-		err = fetch(shelf, &objects, &kept, why);
-	if (!err) {
-		kept->used_ns = ky_now_ns(CLOCK_MONOTONIC);
-		*bytes = kept->bytes;
+		fd = open_kept(shelf, objects.id, bytes);
+	if (!err && fd < 0)
+		fd = open_fetched(shelf, &objects, bytes, why);
+	if (fd >= 0)
 		(void)snprintf(etag, KY_LISTED_ETAG_BYTES, "\"%016" PRIx64 "-%" PRIx64 "-0\"",
-			       kept->id, kept->bytes);
-		fd = dup(kept->fd);
-		err = fd < 0 ? -errno : 0;
-	}
-	(void)pthread_mutex_unlock(&shelf->fetch_mutex);
+			       objects.id, *bytes);
 	drop_objects(&objects);
-	return err ? err : fd;
+	return fd;
 }
 
 /* ---- the shelf ---- */
@@ -482,7 +518,7 @@ static void end(void *ctx)
 
 struct ky_listing ky_bucket_shelf_listing(struct ky_bucket_shelf *shelf)
 {
-	return (struct ky_listing){shelf, begin, end, find, open_file};
+	return (struct ky_listing){shelf, begin, end, find, open_file, true};
 }
 
 static int start(struct ky_bucket_shelf *shelf)
@@ -515,6 +551,7 @@ int ky_bucket_shelf_open(struct ky_bucket_shelf **out, const struct ky_bucket_qu
 	shelf->bytes_max = bytes_max;
 	(void)pthread_mutex_init(&shelf->mutex, NULL);
 	(void)pthread_mutex_init(&shelf->fetch_mutex, NULL);
+	(void)pthread_mutex_init(&shelf->files_mutex, NULL);
 	for (uint32_t i = 0; i < KY_SHELF_FILES; i++)
 		shelf->files[i].fd = -1;
 	err = ky_bucket_connect(&shelf->reading, query->place.bucket, why);
@@ -537,6 +574,14 @@ int ky_bucket_shelf_open(struct ky_bucket_shelf **out, const struct ky_bucket_qu
 	return 0;
 }
 
+void ky_bucket_shelf_stop(struct ky_bucket_shelf *shelf)
+{
+	if (!shelf)
+		return;
+	ky_http_client_stop_at(shelf->reading.http, 0);
+	ky_http_client_stop_at(shelf->fetching.http, 0);
+}
+
 void ky_bucket_shelf_close(struct ky_bucket_shelf *shelf)
 {
 	if (!shelf)
@@ -546,7 +591,7 @@ void ky_bucket_shelf_close(struct ky_bucket_shelf *shelf)
 		shelf->is_closing = true;
 		(void)pthread_cond_signal(&shelf->changed);
 		(void)pthread_mutex_unlock(&shelf->mutex);
-		ky_http_client_stop_at(shelf->reading.http, 0);
+		ky_bucket_shelf_stop(shelf);
 		(void)pthread_join(shelf->reader, NULL);
 	}
 	for (uint32_t i = 0; i < KY_SHELF_FILES; i++)

@@ -7,7 +7,7 @@
  * Place:   bucket, prefix and choice are fixed when it is opened: no client names any.
  * Memory:  KY_OBJECTS_MAX rows. On disk, below TMPDIR and without names, KY_SHELF_FILES traces of
  *          at most bytes_max; the one that was not opened for longest gives way.
- * Time:    a trace that is fetched holds up other requests meanwhile.
+ * Time:    traces are fetched one after the other; one that was fetched already is not held up.
  * Threads: any; one of its own reads.
  */
 #ifndef KY_SERVE_BUCKET_SHELF_H
@@ -25,6 +25,8 @@ struct ky_bucket_shelf;
  * Returns 0; an error with why. */
 int ky_bucket_shelf_open(struct ky_bucket_shelf **out, const struct ky_bucket_query *query,
 			 uint64_t bytes_max, char *why);
+/* What is being read or fetched ends with an error, within a second or so. Threads: any. */
+void ky_bucket_shelf_stop(struct ky_bucket_shelf *shelf); /* NULL: no-op */
 void ky_bucket_shelf_close(struct ky_bucket_shelf *shelf);
 
 struct ky_listing ky_bucket_shelf_listing(struct ky_bucket_shelf *shelf);

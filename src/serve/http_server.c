@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define THREADS 4u /* where a trace may have to be fetched first */
 #define POLICY_BYTES_MAX 1024u
 #define TEXT_PLAIN "text/plain; charset=utf-8"
 #define TEXT_HTML "text/html; charset=utf-8"
@@ -45,6 +46,7 @@ struct ky_http_server {
 	struct MHD_Daemon *daemon;
 	struct MHD_Response *viewer, *style;
 	struct ky_listing listing;
+	pthread_mutex_t answering; /* all of an answer but opening a trace */
 	int (*cut)(void *ctx, struct ky_buf *out);
 	void *cut_ctx;
 	const char *live_name;
@@ -373,8 +375,10 @@ static enum MHD_Result give_trace(struct ky_http_server *server, struct MHD_Conn
 		return lead_to_copy(server, connection);
 	if (serial)
 		return give_copy(server, connection, serial);
+	(void)pthread_mutex_unlock(&server->answering);
 	fd = server->listing.open_file(server->listing.ctx, id, &bytes, etag, name, sizeof(name),
 				       why);
+	(void)pthread_mutex_lock(&server->answering);
 	if (fd < 0 && why[0])
 		return say(connection, MHD_HTTP_BAD_GATEWAY, why);
 	if (fd < 0)
@@ -508,6 +512,7 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 {
 	struct ky_http_server *server = ctx;
 	const char *trouble;
+	enum MHD_Result result;
 
 	(void)version;
 	(void)body;
@@ -528,7 +533,10 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 		return say(connection, MHD_HTTP_FORBIDDEN,
 			   "This address lacks the token; use the whole address that kymo serve "
 			   "printed.");
-	return give(server, connection, path);
+	(void)pthread_mutex_lock(&server->answering);
+	result = give(server, connection, path);
+	(void)pthread_mutex_unlock(&server->answering);
+	return result;
 }
 
 static void completed(void *ctx, struct MHD_Connection *connection, void **seen,
@@ -687,8 +695,9 @@ static int start(struct ky_http_server *server, int fd)
 		server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		KY_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, KY_HTTP_IDLE_S_MAX,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)KY_HTTP_REQUEST_BYTES_MAX,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
-		MHD_OPTION_NOTIFY_CONNECTION, connected, server, MHD_OPTION_END);
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_THREAD_POOL_SIZE,
+		server->listing.is_slow ? THREADS : 0u, MHD_OPTION_NOTIFY_COMPLETED, completed,
+		server, MHD_OPTION_NOTIFY_CONNECTION, connected, server, MHD_OPTION_END);
 	if (server->daemon)
 		return 0;
 	(void)close(fd);
@@ -707,6 +716,7 @@ int ky_http_open(struct ky_http_server **out, const struct ky_http_options *opti
 		return -ENOMEM;
 	}
 	server->listing = options->listing;
+	(void)pthread_mutex_init(&server->answering, NULL);
 	server->cut = options->cut;
 	server->cut_ctx = options->cut_ctx;
 	server->live_name = options->live_name;

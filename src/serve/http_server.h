@@ -8,7 +8,8 @@
  * Refused:    without the token; a Host or Origin that is not ours; what another site caused; what
  *             is neither GET nor HEAD.
  * Limits:     connections, memory and time of a request, below.
- * Threads:    one of libmicrohttpd's own answers; the others belong to the owner.
+ * Threads:    one of libmicrohttpd's own answers, or four where traces have to be fetched first;
+ *             the others belong to the owner.
  */
 #ifndef KY_SERVE_HTTP_SERVER_H
 #define KY_SERVE_HTTP_SERVER_H

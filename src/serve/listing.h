@@ -20,6 +20,7 @@ struct ky_listing {
 	/* why: KY_LISTING_WHY_BYTES, the sentence of what is not -ENOENT. */
 	int (*open_file)(void *ctx, const char *id, uint64_t *bytes,
 			 char etag[KY_LISTED_ETAG_BYTES], char *name, size_t name_bytes, char *why);
+	bool is_slow; /* open_file() may take long: other requests are answered meanwhile */
 };
 
 struct ky_listing ky_trace_list_listing(struct ky_trace_list *list);

@@ -609,5 +609,6 @@ static int open_listed(void *ctx, const char *id, uint64_t *bytes, char etag[KY_
 
 struct ky_listing ky_trace_list_listing(struct ky_trace_list *list)
 {
-	return (struct ky_listing){list, begin_listing, end_listing, find_listed, open_listed};
+	return (struct ky_listing){list,        begin_listing, end_listing,
+				   find_listed, open_listed,   false};
 }

@@ -5,14 +5,17 @@ test/lib/mock_s3.py; `make check-s3` has real ones.
 
 usage: test_bucket.py KYMO ROOT HOST [unittest arguments]
 """
+import contextlib
 import datetime
 import gzip
+import http.client
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 HOST = os.path.abspath(sys.argv.pop(3))
@@ -21,6 +24,7 @@ import test_serve  # noqa: E402
 from cli_case import KYMO, OLD, Cli, main  # noqa: E402
 import mock_s3  # noqa: E402
 from mock_s3 import MockS3  # noqa: E402
+from unittest_tap import DEADLINE_S  # noqa: E402
 
 PLACE = "s3://bucket/pre"
 SECOND = 1_000_000_000
@@ -152,6 +156,20 @@ class Reading(Bucket):
         self.put()
         self.server.has_ranges = False
         self.assertEqual(len(self.events(PLACE, "-n", "9")), 9)
+        self.assertGreater(len(self.events(PLACE, *self.window())), 100)
+
+    def test_no_event_is_missing_at_the_edge_of_a_chunk(self):
+        """What was named or redacted before it was sent has its time from its name, which has
+        milliseconds."""
+        traces = self.dir / "traces"
+        self.ask("run", "-o", traces, "--to", PLACE, "--layout", "kymo", "--", HOST, "10",
+                 "paced=60000", "return")
+        info = json.loads(self.ask("info", "--json", traces).out)
+        for part in range(20):
+            begin = info["unix_ns"] + info["duration_ns"] * part // 20
+            range_ = ("--from", utc(begin), "--to", utc(begin + 200_000), "--type", "PollStart",
+                      "--type", "PollEnd")
+            self.assertEqual(len(self.events(PLACE, *range_)), len(self.events(traces, *range_)))
 
     def test_what_passes_is_asked_again(self):
         self.put()
@@ -307,6 +325,25 @@ class Serving(Bucket, test_serve.Serve):
             self.assertEqual(status, 502)
             self.assertIn(b"was replaced or deleted", body)
 
+    def test_a_trace_that_hangs_holds_up_nobody(self):
+        self.put()
+        self.put(kymo_key(self.start, self.end, "slow"))
+        with self.serve(PLACE) as server:
+            rows = {row["service"]: row["id"] for row in server.read()}
+            self.server.faults = ["hang"]
+            hanging = threading.Thread(target=self.quietly, args=(server, rows["slow"]))
+            hanging.start()
+            self.assertTrue(self.server.hanging.wait(DEADLINE_S))
+            self.assertEqual(server.ask()[0], 200)
+            self.assertEqual(len(server.json()["traces"]), 2)
+        self.assertEqual(server.code, 0)
+        self.server.release.set()
+        hanging.join()
+
+    def quietly(self, server, trace):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            server.ask(f"trace/{trace}")
+
     def test_trouble_at_the_start_is_one_sentence(self):
         self.server.faults = ["403 AccessDenied"]
         with self.serve(PLACE) as server:
@@ -343,14 +380,29 @@ class Trouble(Bucket):
             self.refused("report", PLACE, says=["307"])
             self.assertEqual(other.requests, [])
 
-    def test_an_object_that_changes_meanwhile(self):
+    def test_what_is_gone_or_no_trace_costs_itself_alone(self):
+        wanted = self.ask("events", "--json", "-n", "9", self.path).out
         self.put()
-        self.server.faults = ["", "", "412 PreconditionFailed"]
-        self.refused("report", PLACE, says=["was replaced or deleted while it was read"])
+        for fault in ("404 NoSuchKey", "412 PreconditionFailed", "403 InvalidObjectState"):
+            with self.subTest(fault):
+                self.put(kymo_key(self.start, self.end, "gone"))
+                self.server.faults = ["", "", fault]
+                done = self.ask("info", PLACE)
+                self.assertIn("gone", done.out)
+                self.server.objects = {key: body for key, body in self.server.objects.items()
+                                       if "gone" not in key}
+        self.put(kymo_key(self.start, self.end, "odd", number=1), b"no trace at all")
+        done = self.ask("events", "--json", "-n", "9", PLACE)
+        self.assertEqual(done.out, wanted)
+        self.assertIn("1 object is no trace", done.err)
+        self.assertIn("service=odd", done.err)
+        self.server.objects.pop(kymo_key(self.start, self.end))
+        self.assertIn("none of these traces can be read", self.ask("report", PLACE, code=1).err)
 
-    def test_an_object_that_is_no_trace(self):
-        self.put(body=b"no trace at all")
-        self.ask("report", PLACE, code=1)
+    def test_of_a_process_that_is_not_there_nothing_is_listed(self):
+        self.put()
+        self.assertEqual(json.loads(self.ask("info", "--json", PLACE, "--pid", "1").out)["runs"],
+                         [])
 
     def test_a_damaged_index_costs_the_shortcut_alone(self):
         body = bytearray(self.segment)
