@@ -17,6 +17,8 @@ bool ky_answer_xml(const uint8_t *bytes, size_t count, const char *tag, char *ou
 	size_t tag_bytes = strlen(tag), from = 0, used = 0, at;
 
 	out[0] = '\0';
+	if (!count) /* no bytes have no address */
+		return false;
 	for (;;) {
 		at = from + find_after(bytes + from, count - from, "<");
 		if (at > count || count - at <= tag_bytes)
@@ -68,6 +70,8 @@ bool ky_answer_json(const uint8_t *bytes, size_t count, const char *key, char *o
 	size_t key_bytes = strlen(key), from = 0, at;
 
 	out[0] = '\0';
+	if (!count) /* no bytes have no address */
+		return false;
 	for (;;) {
 		at = from + find_after(bytes + from, count - from, "\"");
 		if (at > count || count - at <= key_bytes)
