@@ -8,6 +8,7 @@ Programs under `kymo run`, with bpftrace on the preload library: system-wide and
 going while polls run, killed, and across `kymo detach`; every count against that of the trace or
 of the program. Then perf, and the scripts of share/kymo/bpftrace. Takes root. Output is TAP.
 """
+import contextlib
 import ctypes
 import json
 import os
@@ -29,6 +30,7 @@ from sdt_notes import probes  # noqa: E402
 
 SCRIPTS = ROOT / "share" / "kymo" / "bpftrace"
 WAIT_S = 60
+AGAIN_S = 5
 # A poll is counted by its place; what else is counted, by name.
 COUNT = """
 usdt:$1:tokio:task__spawn { @spawn = count(); }
@@ -84,9 +86,13 @@ class Bpftrace:
         return "attached\n" in self.text()
 
     def end(self, number=signal.SIGINT):
-        """What it printed."""
-        self.process.send_signal(number)
-        self.process.wait(timeout=WAIT_S)
+        """What it printed. It clears its flag when it begins to wait for events, after BEGIN has
+        said that it is attached: a signal in between is lost, and sent again."""
+        for _ in range(WAIT_S // AGAIN_S):
+            self.process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=AGAIN_S)
+                break
         return self.text()
 
     def counts(self):
