@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <bucket/listing_page.h>
 
+#include <base/hex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,31 +79,21 @@ static size_t read_entity(struct span text, char out[4], size_t *out_bytes)
 	return prefix + at + 1;
 }
 
-static int hex(char byte)
-{
-	return byte >= '0' && byte <= '9' ? byte - '0' :
-	       byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 :
-	       byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 :
-					    -1;
-}
-
 /* In place. False: it holds a zero or a broken %XX. */
 static bool undo_percent(char *text)
 {
+	const char *end = text + strlen(text);
 	char *to = text;
 
 	for (const char *from = text; *from; from++, to++) {
-		int high, low;
+		int byte = *from == '%' ? ky_hex_percent(from, end) : *from == '+' ? ' ' : *from;
 
-		*to = *from == '+' ? ' ' : *from;
-		if (*from != '%')
-			continue;
-		high = hex(from[1]);
-		low = high < 0 ? -1 : hex(from[2]);
-		if (low < 0 || high + low == 0)
-			return false;
-		*to = (char)(high << 4 | low);
-		from += 2;
+		if (*from == '%') {
+			if (byte <= 0)
+				return false;
+			from += 2;
+		}
+		*to = (char)byte;
 	}
 	*to = '\0';
 	return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <bucket/object_key.h>
 
+#include <base/hex.h>
 #include <errno.h>
 #include <ship/trace_file.h>
 #include <stdlib.h>
@@ -35,34 +36,22 @@ static void split(struct parts *parts, const char *key)
 	}
 }
 
-static int digit(char byte)
-{
-	return byte >= '0' && byte <= '9' ? byte - '0' :
-	       byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 :
-	       byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 :
-					    -1;
-}
-
 /* Its %XX undone; "unknown" is none. False: it does not fit. */
 static bool read_value(const char *at, const char *end, char *out, size_t out_bytes)
 {
 	size_t used = 0;
 
 	for (; at < end; at++) {
-		int high, low;
-		char byte = *at;
+		int byte = *at == '%' ? ky_hex_percent(at, end) : *at;
 
-		if (byte == '%') {
-			high = end - at > 2 ? digit(at[1]) : -1;
-			low = end - at > 2 ? digit(at[2]) : -1;
-			if (high < 0 || low < 0 || high + low == 0)
+		if (*at == '%') {
+			if (byte <= 0)
 				return false;
-			byte = (char)(high << 4 | low);
 			at += 2;
 		}
 		if (used + 1 >= out_bytes)
 			return false;
-		out[used++] = byte;
+		out[used++] = (char)byte;
 	}
 	out[used] = '\0';
 	if (strcmp(out, "unknown") == 0)

@@ -4,6 +4,7 @@
 #include <base/alloc.h>
 #include <base/bytes.h>
 #include <base/hash.h>
+#include <base/hex.h>
 #include <errno.h>
 #include <read/custom.h>
 #include <read/sort.h>
@@ -26,19 +27,12 @@ static bool read_hex(const char *text, uint8_t *out, size_t count)
 	uint8_t any = 0;
 
 	for (size_t i = 0; i < 2 * count; i++) {
-		char digit = text[i];
-		uint8_t value;
+		int digit = ky_hex_digit(text[i]);
 
-		if (digit >= '0' && digit <= '9')
-			value = (uint8_t)(digit - '0');
-		else if (digit >= 'a' && digit <= 'f')
-			value = (uint8_t)(digit - 'a' + 10);
-		else if (digit >= 'A' && digit <= 'F')
-			value = (uint8_t)(digit - 'A' + 10);
-		else
+		if (digit < 0)
 			return false;
-		out[i / 2] = (uint8_t)(out[i / 2] << 4 | value);
-		any |= value;
+		out[i / 2] = (uint8_t)(out[i / 2] << 4 | digit);
+		any |= (uint8_t)digit;
 	}
 	return any != 0;
 }

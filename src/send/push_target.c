@@ -2,6 +2,7 @@
 #include <send/push_target.h>
 
 #include <base/alloc.h>
+#include <base/hex.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,26 +64,14 @@ static void join(char *out, size_t out_bytes, const char *base, const char *path
 
 /* ---- headers ---- */
 
-static int hex_digit(char digit)
-{
-	return digit >= '0' && digit <= '9' ? digit - '0' :
-	       digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 :
-	       digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 :
-					      -1;
-}
-
 /* One byte of a value; %XX is one. *at moves on. */
 static int next_byte(const char **at, const char *end)
 {
 	const char *from = *at;
+	int byte = ky_hex_percent(from, end);
 
-	if (from[0] == '%' && end - from >= 3 && hex_digit(from[1]) >= 0 &&
-	    hex_digit(from[2]) >= 0) {
-		*at += 3;
-		return hex_digit(from[1]) * 16 + hex_digit(from[2]);
-	}
-	(*at)++;
-	return (unsigned char)from[0];
+	*at += byte < 0 ? 1 : 3;
+	return byte < 0 ? (unsigned char)from[0] : byte;
 }
 
 /* What HTTP allows in a name. */
