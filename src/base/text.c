@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/text.h>
+
+#include <base/alloc.h>
 #include <string.h>
 
 void ky_text(struct ky_buf *out, const char *text)
@@ -30,6 +32,18 @@ void ky_text_copy(char *out, size_t out_bytes, const struct ky_buf *text)
 	if (count)
 		memcpy(out, text->bytes, count);
 	out[count] = '\0';
+}
+
+char *ky_text_join(const char *before, const char *after)
+{
+	size_t before_bytes = strlen(before), after_bytes = strlen(after) + 1;
+	char *out = ky_alloc(before_bytes + after_bytes);
+
+	if (!out)
+		return NULL;
+	memcpy(out, before, before_bytes);
+	memcpy(out + before_bytes, after, after_bytes);
+	return out;
 }
 
 bool ky_text_begins(const char *text, const char *prefix)

@@ -18,8 +18,8 @@
 /* why: KY_BUCKET_WHY_BYTES. Returns 0; KYMO_E_UNSUPPORTED, -ENOENT, -EINVAL, -ENOMEM with why. */
 int ky_bucket_connect(struct ky_s3_client *client, const char *bucket, char *why);
 
-/* A page of up to 1,000 keys that begin with prefix. delimiter: cuts keys after it into common
- * prefixes. start_after, token: "" for none.
+/* A page of up to 1,000 keys that begin with prefix. is_cut_at_slash: those with a slash behind it
+ * are given as common prefixes. token: of the page before; "" for the first.
  * Returns 0 and the body in out; -EIO, -EACCES, -ENOMEM with why. */
 int ky_bucket_page(struct ky_s3_client *client, const char *prefix, bool is_cut_at_slash,
 		   const char *token, struct ky_buf *out, char *why);

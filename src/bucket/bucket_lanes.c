@@ -13,8 +13,8 @@
 
 struct lanes {
 	const struct ky_bucket_work *work;
-	uint32_t next, done, ended; /* atomic */
-	pthread_mutex_t mutex;      /* of the first error */
+	uint32_t next, ended;  /* atomic */
+	pthread_mutex_t mutex; /* of the first error */
 	int result;
 	char *why;
 };
@@ -50,7 +50,6 @@ static void *run(void *ctx)
 		if (index >= work->list->count)
 			break;
 		result = work->one(work->ctx, &lane->client, index, lane->why);
-		__atomic_fetch_add(&lanes->done, 1, __ATOMIC_RELAXED);
 	}
 	if (result)
 		keep_error(lanes, result, lane->why);
@@ -67,8 +66,7 @@ static void watch(struct lanes *lanes, uint32_t started)
 	while (__atomic_load_n(&lanes->ended, __ATOMIC_ACQUIRE) < started) {
 		ky_sleep_ns(wait_ns);
 		wait_ns = wait_ns * 2 < LOOK_NS ? wait_ns * 2 : LOOK_NS;
-		if (work->progress)
-			work->progress(work->ctx, __atomic_load_n(&lanes->done, __ATOMIC_RELAXED));
+		work->progress(work->ctx);
 	}
 }
 

@@ -16,8 +16,8 @@ struct ky_bucket_work {
 	const struct ky_object_list *list;
 	/* In a lane. Returns 0; an error with why (KY_BUCKET_WHY_BYTES), which ends it all. */
 	int (*one)(void *ctx, struct ky_s3_client *client, uint32_t index, char *why);
-	/* In the caller's thread, some times a second; may be NULL. */
-	void (*progress)(void *ctx, uint32_t done_count);
+	/* In the caller's thread, some times a second. */
+	void (*progress)(void *ctx);
 	void *ctx;
 };
 

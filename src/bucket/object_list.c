@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/out_text.h>
+#include <base/text.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <send/layout.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define HOUR_NS UINT64_C(3600000000000)
 #define HOURS_MAX 48u /* prefixes; beyond, one a day */
@@ -79,7 +79,6 @@ static int add_object(void *ctx, const struct ky_list_entry *entry)
 	struct ky_object_list *list = listing->list;
 	struct ky_bucket_object *object;
 	struct ky_object_key facts;
-	size_t key_bytes = strlen(entry->key) + 1;
 	int err = note_name(listing, entry->key);
 
 	if (err)
@@ -94,10 +93,9 @@ static int add_object(void *ctx, const struct ky_list_entry *entry)
 	if (ky_grow(&list->objects, &list->capacity, list->count + 1, sizeof(*list->objects)))
 		return -ENOMEM;
 	object = &list->objects[list->count];
-	object->key = ky_alloc(key_bytes);
+	object->key = ky_text_join(entry->key, "");
 	if (!object->key)
 		return -ENOMEM;
-	memcpy(object->key, entry->key, key_bytes);
 	memcpy(object->etag, entry->etag, sizeof(object->etag));
 	object->bytes = entry->bytes;
 	object->facts = facts;
@@ -109,7 +107,6 @@ static int add_object(void *ctx, const struct ky_list_entry *entry)
 static int add_prefix(void *ctx, const char *prefix)
 {
 	struct listing *listing = ctx;
-	size_t bytes = strlen(prefix) + 1;
 	char *copy;
 	int err = note_name(listing, prefix);
 
@@ -120,10 +117,9 @@ static int add_prefix(void *ctx, const char *prefix)
 	if (ky_grow(&listing->prefixes, &listing->prefix_capacity, listing->prefix_count + 1,
 		    sizeof(*listing->prefixes)))
 		return -ENOMEM;
-	copy = ky_alloc(bytes);
+	copy = ky_text_join(prefix, "");
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy, prefix, bytes);
 	listing->prefixes[listing->prefix_count++] = copy;
 	return 0;
 }
@@ -152,8 +148,7 @@ static int read_page(struct listing *listing, const char *prefix, bool is_cut_at
 			    "answers something that is no listing; is AWS_ENDPOINT_URL an S3 "
 			    "server?");
 	*stale_count = listing->seen_count == seen_before ? *stale_count + 1 : 0;
-	if (page->is_more &&
-	    (!page->token[0] || strcmp(page->token, token) == 0 || *stale_count > STALE_PAGES_MAX))
+	if (page->is_more && (!page->token[0] || *stale_count > STALE_PAGES_MAX))
 		return fail(listing, -EIO, "answers a listing that does not continue");
 	if (listing->seen_count > KY_LISTED_KEYS_MAX) {
 		listing->list->is_cut = true;
@@ -190,16 +185,6 @@ static void drop_prefixes(struct listing *listing)
 
 /* ---- prefixes ---- */
 
-static void add_day(struct ky_buf *out, uint64_t unix_ns)
-{
-	time_t seconds = (time_t)(unix_ns / 1000000000u);
-	struct tm parts = {.tm_year = 70, .tm_mday = 1};
-
-	(void)gmtime_r(&seconds, &parts);
-	ky_out_format(out, "date=%04d-%02d-%02d/", parts.tm_year + 1900, parts.tm_mon + 1,
-		      parts.tm_mday);
-}
-
 static unsigned hour_of(uint64_t unix_ns)
 {
 	return (unsigned)(unix_ns / HOUR_NS % 24);
@@ -212,7 +197,7 @@ static void add_form(struct ky_buf *out, enum ky_object_form form, const char *s
 	if (form == KY_OBJECT_KYMO) {
 		ky_out_text(out, "k1/raw/");
 		ky_layout_value(out, "service", service);
-		add_day(out, unix_ns);
+		ky_layout_date(out, unix_ns);
 		if (is_hour)
 			ky_out_format(out, "hour=%02u/", hour_of(unix_ns));
 		if (is_hour && host)
@@ -220,7 +205,7 @@ static void add_form(struct ky_buf *out, enum ky_object_form form, const char *s
 		return;
 	}
 	ky_out_text(out, "version=1/");
-	add_day(out, unix_ns);
+	ky_layout_date(out, unix_ns);
 	ky_layout_value(out, "service", service);
 	if (is_hour)
 		ky_out_format(out, "time=%02u", hour_of(unix_ns));
@@ -330,7 +315,7 @@ static int read_form(struct listing *listing, enum ky_object_form form)
 	     !err && day * 24 * HOUR_NS < query->to_unix_ns; day++) {
 		begin_prefix(&prefix, listing);
 		ky_out_text(&prefix, "version=1/");
-		add_day(&prefix, day * 24 * HOUR_NS);
+		ky_layout_date(&prefix, day * 24 * HOUR_NS);
 		err = read_prefix(listing, &prefix);
 	}
 	return err;
@@ -354,13 +339,20 @@ static int in_order(const void *left, const void *right)
 	return order ? order : strcmp(a->key, b->key);
 }
 
+bool ky_object_is_of_run(const struct ky_bucket_object *one, const struct ky_bucket_object *other)
+{
+	const struct ky_object_key *a = &one->facts, *b = &other->facts;
+
+	return a->form != KY_OBJECT_PLAIN && b->form != KY_OBJECT_PLAIN &&
+	       strcmp(a->service, b->service) == 0 && strcmp(a->host, b->host) == 0 &&
+	       strcmp(a->run, b->run) == 0;
+}
+
 static bool is_next_of(const struct ky_bucket_object *one, const struct ky_bucket_object *next)
 {
 	return next->facts.number == one->facts.number + 1 && next->facts.start_unix_ns &&
 	       next->facts.start_unix_ns >= one->facts.start_unix_ns &&
-	       strcmp(one->facts.service, next->facts.service) == 0 &&
-	       strcmp(one->facts.host, next->facts.host) == 0 &&
-	       strcmp(one->facts.run, next->facts.run) == 0;
+	       ky_object_is_of_run(one, next);
 }
 
 static void drop_object(struct ky_object_list *list, const struct ky_bucket_object *object)
@@ -374,10 +366,7 @@ static bool is_double(const struct ky_bucket_object *one, const struct ky_bucket
 {
 	return strcmp(one->key, before->key) == 0 ||
 	       (one->facts.form == KY_OBJECT_DIAL9 && before->facts.form == KY_OBJECT_KYMO &&
-		one->facts.number == before->facts.number &&
-		strcmp(one->facts.run, before->facts.run) == 0 &&
-		strcmp(one->facts.host, before->facts.host) == 0 &&
-		strcmp(one->facts.service, before->facts.service) == 0);
+		one->facts.number == before->facts.number && ky_object_is_of_run(one, before));
 }
 
 /* A segment whose key says no end ends where the next of its run begins: dial9's say seconds. */

@@ -39,6 +39,9 @@ struct ky_object_list {
 	bool is_cut;
 };
 
+/* Both say of which run they are, and it is the same. */
+bool ky_object_is_of_run(const struct ky_bucket_object *one, const struct ky_bucket_object *other);
+
 /* list: all zeros. why: KY_BUCKET_WHY_BYTES. Returns 0, also where there are none; -EIO, -EACCES,
  * -ENOMEM with why. Release it in either case. */
 int ky_object_list_read(struct ky_object_list *list, struct ky_s3_client *client,

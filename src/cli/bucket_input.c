@@ -199,13 +199,6 @@ static void release(void *ctx)
 	ky_free(brought);
 }
 
-static int open_unnamed(void)
-{
-	const char *directory = getenv("TMPDIR");
-
-	return ky_unnamed_file_open(directory && directory[0] ? directory : "/tmp");
-}
-
 /* Not so the empty one, which its reader speaks of. */
 static bool is_trace(int fd)
 {
@@ -221,7 +214,7 @@ static int fetch_one(void *ctx, struct ky_s3_client *client, uint32_t index, cha
 	const struct ky_bucket_object *object = &bringing->list->objects[index];
 	struct ky_fetched *fetched = &bringing->fetched[index];
 	char reason[KY_BUCKET_WHY_BYTES];
-	int fd = open_unnamed(), err = fd < 0 ? fd : 0;
+	int fd = ky_unnamed_file_temporary(), err = fd < 0 ? fd : 0;
 
 	if (err)
 		(void)snprintf(reason, sizeof(reason),
@@ -241,11 +234,10 @@ static int fetch_one(void *ctx, struct ky_s3_client *client, uint32_t index, cha
 	return err;
 }
 
-static void show(void *ctx, uint32_t done_count)
+static void show(void *ctx)
 {
 	const struct bringing *bringing = ctx;
 
-	(void)done_count;
 	ky_progress_count(__atomic_load_n(&bringing->done_bytes, __ATOMIC_RELAXED),
 			  bringing->range.from_unix_ns ? 0 : bringing->list->bytes);
 }

@@ -5,6 +5,7 @@
 #include <base/json_write.h>
 #include <base/out_text.h>
 #include <bucket/bucket_lanes.h>
+#include <bucket/map_sum.h>
 #include <bucket/object_fetch.h>
 #include <cli/cli.h>
 #include <cli/progress.h>
@@ -20,10 +21,9 @@
 
 /* Of one object, or the sum of a run's. */
 struct sum {
-	uint64_t bytes, start_ns, end_ns; /* Unix; 0: not known */
-	uint64_t events, polls, busy_ns, lost;
-	uint64_t longest_ns, longest_start_ns, longest_task;
-	uint32_t longest_worker, segments, unindexed, dumps;
+	struct ky_map_sum map; /* without an index its times are those of names; 0: not known */
+	uint64_t bytes;
+	uint32_t segments, unindexed, dumps;
 	char pid[KY_MAP_TEXT_BYTES], end[KY_MAP_TEXT_BYTES];
 	char service[KY_MAP_TEXT_BYTES], host[KY_MAP_TEXT_BYTES];
 };
@@ -38,34 +38,6 @@ struct survey {
 };
 
 /* ---- one object ---- */
-
-static void take_chunk(struct sum *sum, const struct ky_segment_map *map,
-		       const struct ky_map_chunk *chunk, const struct ky_bucket_query *query)
-{
-	uint64_t first = ky_segment_map_unix_ns(map, chunk->first_ns);
-	uint64_t last = ky_segment_map_unix_ns(map, chunk->last_ns);
-
-	if (!chunk->last_ns) {
-		sum->events += chunk->event_count;
-		return;
-	}
-	if (!ky_segment_map_touches(map, chunk, query->from_unix_ns, query->to_unix_ns))
-		return;
-	if (!sum->start_ns || first < sum->start_ns)
-		sum->start_ns = first;
-	if (last > sum->end_ns)
-		sum->end_ns = last;
-	sum->events += chunk->event_count;
-	sum->polls += chunk->poll_count;
-	sum->busy_ns += chunk->busy_ns;
-	sum->lost += chunk->lost_count;
-	if (chunk->longest_ns <= sum->longest_ns)
-		return;
-	sum->longest_ns = chunk->longest_ns;
-	sum->longest_start_ns = ky_segment_map_unix_ns(map, chunk->longest_start_ns);
-	sum->longest_task = chunk->longest_task;
-	sum->longest_worker = chunk->longest_worker;
-}
 
 static void begin_sum(struct sum *sum, const struct ky_bucket_object *object)
 {
@@ -93,13 +65,11 @@ static int read_one(void *ctx, struct ky_s3_client *client, uint32_t index, char
 	__atomic_fetch_add(&survey->fetched_bytes, fetched_bytes, __ATOMIC_RELAXED);
 	if (err == KYMO_E_UNSUPPORTED || err == -ESTALE || (!err && !map.unix_ns)) {
 		sum->unindexed = 1;
-		sum->start_ns = object->facts.start_unix_ns;
-		sum->end_ns = object->facts.end_unix_ns;
+		sum->map.start_ns = object->facts.start_unix_ns;
+		sum->map.end_ns = object->facts.end_unix_ns;
 	} else if (!err) {
-		for (uint32_t i = 0; i + 1 < map.count; i++)
-			take_chunk(sum, &map, &map.chunks[i], survey->query);
-		if (!survey->query->from_unix_ns && !survey->query->to_unix_ns)
-			sum->events += map.chunks[map.count - 1].event_count;
+		ky_map_sum_add(&sum->map, &map, survey->query->from_unix_ns,
+			       survey->query->to_unix_ns);
 		/* The name in the key is what --service takes. */
 		if (!sum->service[0])
 			memcpy(sum->service, map.service, sizeof(sum->service));
@@ -122,31 +92,11 @@ static void add(struct sum *all, const struct sum *one)
 	all->dumps += one->dumps;
 	if (all->segments && one->dumps) /* its events are those of segments, once more */
 		return;
-	all->events += one->events;
-	all->polls += one->polls;
-	all->busy_ns += one->busy_ns;
-	all->lost += one->lost;
+	ky_map_sum_join(&all->map, &one->map);
 	all->segments += one->segments;
 	all->unindexed += one->unindexed;
-	if (one->start_ns && (!all->start_ns || one->start_ns < all->start_ns))
-		all->start_ns = one->start_ns;
-	if (one->end_ns > all->end_ns)
-		all->end_ns = one->end_ns;
 	if (one->end[0])
 		memcpy(all->end, one->end, sizeof(all->end));
-	if (one->longest_ns <= all->longest_ns)
-		return;
-	all->longest_ns = one->longest_ns;
-	all->longest_start_ns = one->longest_start_ns;
-	all->longest_task = one->longest_task;
-	all->longest_worker = one->longest_worker;
-}
-
-static bool is_one_run(const struct ky_bucket_object *a, const struct ky_bucket_object *b)
-{
-	return a->facts.form != KY_OBJECT_PLAIN && b->facts.form != KY_OBJECT_PLAIN &&
-	       strcmp(a->facts.service, b->facts.service) == 0 &&
-	       strcmp(a->facts.host, b->facts.host) == 0 && strcmp(a->facts.run, b->facts.run) == 0;
 }
 
 /* The run that begins at *at, which moves behind it. False: what an index says lies outside the
@@ -159,12 +109,12 @@ static bool next_run(const struct survey *survey, uint32_t *at, struct sum *out,
 
 	*first = &objects[i];
 	*out = survey->sums[i++];
-	for (; i < survey->list->count && is_one_run(*first, &objects[i]); i++)
+	for (; i < survey->list->count && ky_object_is_of_run(*first, &objects[i]); i++)
 		add(out, &survey->sums[i]);
 	*at = i;
 	if (survey->has_pid && strcmp(out->pid, survey->pid) != 0)
 		return false;
-	return !survey->has_indexes || out->unindexed || out->start_ns;
+	return !survey->has_indexes || out->unindexed || out->map.start_ns;
 }
 
 /* ---- as text ---- */
@@ -188,9 +138,9 @@ static void row(struct ky_table *table, const struct survey *survey, const struc
 								    "-");
 	ky_table_cell(table, run->host[0] ? run->host : "-");
 	ky_table_cell(table, run->pid[0] ? run->pid : "-");
-	ky_table_cell(table, run->start_ns ? ky_out_utc(cell, run->start_ns) : "-");
-	ky_table_cell(table, run->end_ns > run->start_ns && run->start_ns ?
-				     ky_out_duration(cell, run->end_ns - run->start_ns) :
+	ky_table_cell(table, run->map.start_ns ? ky_out_utc(cell, run->map.start_ns) : "-");
+	ky_table_cell(table, run->map.end_ns > run->map.start_ns && run->map.start_ns ?
+				     ky_out_duration(cell, run->map.end_ns - run->map.start_ns) :
 				     "-");
 	if (run->dumps)
 		ky_table_format(table, "%u + %u dump%s", run->segments, run->dumps,
@@ -198,13 +148,14 @@ static void row(struct ky_table *table, const struct survey *survey, const struc
 	else
 		ky_table_count(table, run->segments);
 	ky_table_cell(table, ky_out_bytes(cell, run->bytes));
-	count_cell(table, survey, run, run->events);
-	count_cell(table, survey, run, run->lost);
-	ky_table_cell(table, run->longest_ns ? ky_out_duration(cell, run->longest_ns) : "-");
-	if (run->longest_ns)
+	count_cell(table, survey, run, run->map.events);
+	count_cell(table, survey, run, run->map.lost);
+	ky_table_cell(table,
+		      run->map.longest_ns ? ky_out_duration(cell, run->map.longest_ns) : "-");
+	if (run->map.longest_ns)
 		ky_table_format(table, "%s, worker %u, task %" PRIu64,
-				ky_out_utc(cell, run->longest_start_ns), run->longest_worker,
-				run->longest_task);
+				ky_out_utc(cell, run->map.longest_start_ns),
+				run->map.longest_worker, run->map.longest_task);
 	else
 		ky_table_format(table, "%s", run->end);
 }
@@ -262,24 +213,24 @@ static void run_json(struct ky_buf *out, const struct survey *survey, const stru
 	ky_json_text_or_null(out, "run", first->facts.run[0] ? first->facts.run : NULL);
 	ky_json_text_or_null(out, "pid", run->pid[0] ? run->pid : NULL);
 	ky_json_text(out, "first_key", first->key);
-	time_json(out, "start_unix_ns", run->start_ns);
-	time_json(out, "end_unix_ns", run->end_ns);
+	time_json(out, "start_unix_ns", run->map.start_ns);
+	time_json(out, "end_unix_ns", run->map.end_ns);
 	ky_json_number(out, "segments", run->segments);
 	ky_json_number(out, "segments_without_index", run->unindexed);
 	ky_json_number(out, "dumps", run->dumps);
 	ky_json_number(out, "bytes", run->bytes);
 	if (is_counted) {
-		ky_json_number(out, "events", run->events);
-		ky_json_number(out, "polls", run->polls);
-		ky_json_number(out, "busy_ns", run->busy_ns);
-		ky_json_number(out, "lost", run->lost);
+		ky_json_number(out, "events", run->map.events);
+		ky_json_number(out, "polls", run->map.polls);
+		ky_json_number(out, "busy_ns", run->map.busy_ns);
+		ky_json_number(out, "lost", run->map.lost);
 	}
-	if (run->longest_ns) {
+	if (run->map.longest_ns) {
 		ky_json_open(out, "longest_poll", "{");
-		ky_json_number(out, "start_unix_ns", run->longest_start_ns);
-		ky_json_number(out, "duration_ns", run->longest_ns);
-		ky_json_number(out, "worker_id", run->longest_worker);
-		ky_json_number(out, "task_id", run->longest_task);
+		ky_json_number(out, "start_unix_ns", run->map.longest_start_ns);
+		ky_json_number(out, "duration_ns", run->map.longest_ns);
+		ky_json_number(out, "worker_id", run->map.longest_worker);
+		ky_json_number(out, "task_id", run->map.longest_task);
 		ky_json_close(out, "}");
 	}
 	ky_json_text_or_null(out, "process_end", run->end[0] ? run->end : NULL);
@@ -310,10 +261,9 @@ static void print_json(struct ky_buf *out, const struct survey *survey)
 
 /* ---- all ---- */
 
-static void show(void *ctx, uint32_t done_count)
+static void show(void *ctx)
 {
 	(void)ctx;
-	(void)done_count;
 	ky_progress_count(0, 0);
 }
 
@@ -328,7 +278,7 @@ static int read_indexes(struct survey *survey, const char *name)
 
 	for (uint32_t i = 0; i < survey->list->count; i++) {
 		begin_sum(&survey->sums[i], &survey->list->objects[i]);
-		survey->sums[i].start_ns = 0;
+		survey->sums[i].map.start_ns = 0;
 	}
 	survey->has_indexes = survey->list->count <= INDEXES_MAX;
 	if (!survey->has_indexes) {
@@ -336,8 +286,8 @@ static int read_indexes(struct survey *survey, const char *name)
 			      "--service, --host, --from and --to",
 			      name, survey->list->count);
 		for (uint32_t i = 0; i < survey->list->count; i++) {
-			survey->sums[i].start_ns = survey->list->objects[i].facts.start_unix_ns;
-			survey->sums[i].end_ns = survey->list->objects[i].facts.end_unix_ns;
+			survey->sums[i].map.start_ns = survey->list->objects[i].facts.start_unix_ns;
+			survey->sums[i].map.end_ns = survey->list->objects[i].facts.end_unix_ns;
 		}
 		return KY_EXIT_OK;
 	}

@@ -57,12 +57,19 @@ static bool read_time(const char *at, const char *end, uint64_t *unix_ns)
 	return seconds > 0;
 }
 
+const char *ky_dump_name_ending(const char *name)
+{
+	const char *found = strstr(name, ".trc"), *next;
+
+	while (found && (next = strstr(found + 1, ".trc")))
+		found = next;
+	return found;
+}
+
 bool ky_dump_name_parse(struct ky_dump_name *out, const char *name)
 {
-	const char *ending = strstr(name, ".trc"), *next, *end;
+	const char *ending = ky_dump_name_ending(name), *next, *end;
 
-	while (ending && (next = strstr(ending + 1, ".trc")))
-		ending = next;
 	if (!ending || (strcmp(ending, ".trc") != 0 && strcmp(ending, ".trc.zst") != 0 &&
 			strcmp(ending, ".trc.gz") != 0))
 		return false;

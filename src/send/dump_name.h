@@ -23,6 +23,9 @@ struct ky_dump_name {
 	uint64_t unix_ns; /* in whole seconds */
 };
 
+/* Where the ending begins, ".trc" and what follows: a service may have dots, too. NULL: nowhere. */
+const char *ky_dump_name_ending(const char *name);
+
 /* Returns false: it is none. */
 bool ky_dump_name_parse(struct ky_dump_name *out, const char *name);
 

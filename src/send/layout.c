@@ -41,10 +41,12 @@ static struct tm utc(uint64_t unix_ns)
 	return parts;
 }
 
-static void add_date(struct ky_buf *out, const struct tm *parts)
+void ky_layout_date(struct ky_buf *out, uint64_t unix_ns)
 {
-	ky_out_format(out, "date=%04d-%02d-%02d/", parts->tm_year + 1900, parts->tm_mon + 1,
-		      parts->tm_mday);
+	const struct tm parts = utc(unix_ns);
+
+	ky_out_format(out, "date=%04d-%02d-%02d/", parts.tm_year + 1900, parts.tm_mon + 1,
+		      parts.tm_mday);
 }
 
 static void add_dial9(struct ky_buf *out, const struct kymo_segment *segment)
@@ -53,7 +55,7 @@ static void add_dial9(struct ky_buf *out, const struct kymo_segment *segment)
 	const struct tm parts = utc(start_ns);
 
 	ky_out_text(out, "version=1/");
-	add_date(out, &parts);
+	ky_layout_date(out, start_ns);
 	ky_layout_value(out, "service", segment->service);
 	ky_out_format(out, "time=%02d%02d/", parts.tm_hour, parts.tm_min);
 	ky_layout_value(out, "instance", segment->host);
@@ -62,25 +64,15 @@ static void add_dial9(struct ky_buf *out, const struct kymo_segment *segment)
 		      segment->number);
 }
 
-/* A dump's name begins with a service, which may have dots. */
-static const char *last_ending(const char *name)
-{
-	const char *found = strstr(name, ".trc"), *next;
-
-	while (found && (next = strstr(found + 1, ".trc")))
-		found = next;
-	return found ? found : strchr(name, '.');
-}
-
 static void add_kymo(struct ky_buf *out, const struct kymo_segment *segment)
 {
 	uint64_t start_ns = segment->start_unix_ns, end_ns = segment->end_unix_ns;
-	const char *suffix = last_ending(segment->name);
+	const char *suffix = ky_dump_name_ending(segment->name);
 	const struct tm parts = utc(start_ns);
 
 	ky_out_text(out, "k1/raw/");
 	ky_layout_value(out, "service", segment->service);
-	add_date(out, &parts);
+	ky_layout_date(out, start_ns);
 	ky_out_format(out, "hour=%02d/", parts.tm_hour);
 	ky_layout_value(out, "host", segment->host);
 	ky_out_format(out, "%" PRIu64 "-%" PRIu64 "-%s-%06" PRIu64 "%s", start_ns / 1000000u,

@@ -31,6 +31,8 @@ int ky_layout_manifest_key(struct ky_buf *out, enum ky_layout layout, const char
 /* What it says, as dial9's: which object the dump is. key: of that one. Returns 0, -ENOMEM. */
 int ky_layout_manifest(struct ky_buf *out, const struct kymo_segment *segment, const char *key);
 
+/* Appends date=YYYY-MM-DD/, of UTC. */
+void ky_layout_date(struct ky_buf *out, uint64_t unix_ns);
 /* Appends NAME=VALUE/, the value encoded as above; "unknown" where it is empty. */
 void ky_layout_value(struct ky_buf *out, const char *name, const char *value);
 

@@ -5,6 +5,8 @@
 #include <base/hash.h>
 #include <base/now.h>
 #include <base/start_thread.h>
+#include <base/text.h>
+#include <bucket/map_sum.h>
 #include <bucket/object_fetch.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -57,16 +59,6 @@ static void drop_rows(struct ky_listed *rows, uint32_t count)
 	ky_free(rows);
 }
 
-static char *join(const char *before, const char *after)
-{
-	size_t bytes = strlen(before) + strlen(after) + 1;
-	char *out = ky_alloc(bytes);
-
-	if (out)
-		(void)snprintf(out, bytes, "%s%s", before, after);
-	return out;
-}
-
 /* Segments that one trace can be made of: frames of zstd, one after the other. A dump holds times
  * that segments hold, too. */
 static bool is_joined(const struct ky_bucket_query *query, const struct ky_bucket_object *a,
@@ -77,9 +69,7 @@ static bool is_joined(const struct ky_bucket_query *query, const struct ky_bucke
 	return (query->from_unix_ns || query->to_unix_ns) &&
 	       b->facts.number < KY_DUMP_NUMBERS_FROM && a->facts.form == KY_OBJECT_KYMO &&
 	       b->facts.form == KY_OBJECT_KYMO && suffix && strcmp(suffix, ".zst") == 0 &&
-	       strcmp(ky_trace_file_suffix(a->key), ".zst") == 0 &&
-	       strcmp(a->facts.service, b->facts.service) == 0 &&
-	       strcmp(a->facts.host, b->facts.host) == 0 && strcmp(a->facts.run, b->facts.run) == 0;
+	       strcmp(ky_trace_file_suffix(a->key), ".zst") == 0 && ky_object_is_of_run(a, b);
 }
 
 static void take_key(struct ky_trace_facts *facts, const struct ky_bucket_object *object)
@@ -103,7 +93,7 @@ static int make_row(const struct ky_object_list *list, const struct row_place *p
 		row->id = ky_hash_bytes(row->id, objects[i].etag, strlen(objects[i].etag));
 		row->bytes += objects[i].bytes;
 	}
-	row->path = join("", objects[0].key);
+	row->path = ky_text_join(objects[0].key, "");
 	if (!row->path)
 		return -ENOMEM;
 	slash = strrchr(row->path, '/');
@@ -114,7 +104,7 @@ static int make_row(const struct ky_object_list *list, const struct row_place *p
 		(void)snprintf(count, sizeof(count), ", %u segments", place->count);
 		shown = objects[0].facts.run;
 	}
-	row->shown = join(shown, count);
+	row->shown = ky_text_join(shown, count);
 	if (!row->shown)
 		return -ENOMEM;
 	row->changed_ns = row->read_changed_ns = objects[0].facts.start_unix_ns;
@@ -181,37 +171,30 @@ static int take_list(struct ky_bucket_shelf *shelf, struct ky_object_list *list)
 
 /* ---- reading ---- */
 
-static void add_map(struct ky_trace_facts *facts, uint64_t *end_ns,
-		    const struct ky_segment_map *map, const struct ky_bucket_query *query)
+static void take_sum(struct ky_trace_facts *facts, const struct ky_map_sum *sum)
 {
-	for (uint32_t i = 0; i + 1 < map->count; i++) {
-		const struct ky_map_chunk *chunk = &map->chunks[i];
-		uint64_t first = ky_segment_map_unix_ns(map, chunk->first_ns);
-		uint64_t last = ky_segment_map_unix_ns(map, chunk->last_ns);
+	if (sum->start_ns)
+		facts->start_unix_ns = sum->start_ns;
+	if (sum->end_ns > facts->start_unix_ns)
+		facts->duration_ns = sum->end_ns - facts->start_unix_ns;
+	facts->event_count = sum->events;
+	facts->poll_count = sum->polls;
+	facts->lost_count = sum->lost;
+	facts->worst_poll_ns = sum->longest_ns;
+}
 
-		if (chunk->last_ns &&
-		    !ky_segment_map_touches(map, chunk, query->from_unix_ns, query->to_unix_ns))
-			continue;
-		facts->event_count += chunk->event_count;
-		facts->poll_count += chunk->poll_count;
-		facts->lost_count += chunk->lost_count;
-		if (chunk->longest_ns > facts->worst_poll_ns)
-			facts->worst_poll_ns = chunk->longest_ns;
-		if (!chunk->last_ns)
-			continue;
-		if (!*end_ns || first < facts->start_unix_ns)
-			facts->start_unix_ns = first;
-		if (last > *end_ns)
-			*end_ns = last;
-	}
-	(void)snprintf(facts->pid, sizeof(facts->pid), "%.*s", (int)sizeof(facts->pid) - 1,
-		       map->pid);
+static void take_name(char out[KY_FACTS_TEXT_BYTES], const char *text)
+{
+	(void)snprintf(out, KY_FACTS_TEXT_BYTES, "%.*s", (int)KY_FACTS_TEXT_BYTES - 1, text);
+}
+
+static void take_names(struct ky_trace_facts *facts, const struct ky_segment_map *map)
+{
+	take_name(facts->pid, map->pid);
 	if (!facts->service[0])
-		(void)snprintf(facts->service, sizeof(facts->service), "%.*s",
-			       (int)sizeof(facts->service) - 1, map->service);
+		take_name(facts->service, map->service);
 	if (!facts->host[0])
-		(void)snprintf(facts->host, sizeof(facts->host), "%.*s",
-			       (int)sizeof(facts->host) - 1, map->host);
+		take_name(facts->host, map->host);
 }
 
 /* A copy of what a row is made of, which stays while the list changes. */
@@ -242,7 +225,7 @@ static int copy_objects(struct objects *out, const struct ky_bucket_shelf *shelf
 		struct ky_bucket_object *object = &out->all[out->count];
 
 		*object = shelf->list.objects[place->first + out->count];
-		object->key = join("", object->key);
+		object->key = ky_text_join(object->key, "");
 		if (!object->key)
 			return -ENOMEM;
 	}
@@ -255,7 +238,8 @@ static void read_row(struct ky_bucket_shelf *shelf, uint32_t row)
 	char why[KY_BUCKET_WHY_BYTES] = "";
 	struct ky_trace_facts facts = {.info = NULL};
 	struct objects objects;
-	uint64_t end_ns = 0, fetched = 0;
+	struct ky_map_sum sum = {.start_ns = 0};
+	uint64_t fetched = 0;
 	int err = copy_objects(&objects, shelf, row);
 
 	(void)pthread_mutex_unlock(&shelf->mutex);
@@ -265,13 +249,16 @@ static void read_row(struct ky_bucket_shelf *shelf, uint32_t row)
 		struct ky_segment_map map = {.chunks = NULL};
 
 		err = ky_object_map(&map, &shelf->reading, &objects.all[i], &fetched, why);
-		if (!err && map.unix_ns)
-			add_map(&facts, &end_ns, &map, &shelf->query);
+		if (!err && map.unix_ns) {
+			ky_map_sum_add(&sum, &map, shelf->query.from_unix_ns,
+				       shelf->query.to_unix_ns);
+			take_names(&facts, &map);
+		}
 		if (err == KYMO_E_UNSUPPORTED) /* its name says when it was */
 			err = 0;
 		ky_segment_map_release(&map);
 	}
-	facts.duration_ns = end_ns > facts.start_unix_ns ? end_ns - facts.start_unix_ns : 0;
+	take_sum(&facts, &sum);
 	if (err)
 		(void)snprintf(facts.sentence, sizeof(facts.sentence), "%s",
 			       why[0] ? why : kymo_error_text(err));
@@ -364,7 +351,6 @@ static int fetch_all(struct ky_bucket_shelf *shelf, const struct objects *object
 static int fetch(struct ky_bucket_shelf *shelf, const struct objects *objects, uint64_t *bytes,
 		 char *why)
 {
-	const char *directory = getenv("TMPDIR");
 	uint64_t all = 0;
 	off_t end;
 	int fd, err;
@@ -379,7 +365,7 @@ static int fetch(struct ky_bucket_shelf *shelf, const struct objects *objects, u
 			       all / 1000000);
 		return -EFBIG;
 	}
-	fd = ky_unnamed_file_open(directory && directory[0] ? directory : "/tmp");
+	fd = ky_unnamed_file_temporary();
 	if (fd < 0) {
 		(void)snprintf(why, KY_LISTING_WHY_BYTES,
 			       "no temporary file can be made where TMPDIR says: %s",

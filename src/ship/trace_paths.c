@@ -2,6 +2,7 @@
 #include <ship/trace_paths.h>
 
 #include <base/alloc.h>
+#include <base/text.h>
 #include <errno.h>
 #include <fts.h>
 #include <kymo/base.h>
@@ -11,23 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *copy_text(const char *text)
-{
-	size_t bytes = strlen(text) + 1;
-	char *copy = ky_alloc(bytes);
-
-	if (copy)
-		memcpy(copy, text, bytes);
-	return copy;
-}
-
 static int append(struct ky_trace_paths *list, const char *path)
 {
 	if (list->count == KY_TRACE_PATHS_MAX)
 		return KYMO_E_LIMIT;
 	if (ky_grow(&list->paths, &list->capacity, list->count + 1, sizeof(char *)))
 		return -ENOMEM;
-	list->paths[list->count] = copy_text(path);
+	list->paths[list->count] = ky_text_join(path, "");
 	if (!list->paths[list->count])
 		return -ENOMEM;
 	list->count++;
@@ -37,7 +28,7 @@ static int append(struct ky_trace_paths *list, const char *path)
 static void remember(uint64_t *count, char **first, const char *path)
 {
 	if ((*count)++ == 0)
-		*first = copy_text(path);
+		*first = ky_text_join(path, "");
 }
 
 /* A torn or too new trace is one all the same: opening it will say so. */
@@ -99,7 +90,7 @@ static int add_entry(struct ky_trace_paths *list, FTS *tree, FTSENT *entry,
 static int add_directory(struct ky_trace_paths *list, const char *path,
 			 const struct ky_inflate_options *options)
 {
-	char *root = copy_text(path);
+	char *root = ky_text_join(path, "");
 	char *roots[2] = {root, NULL};
 	FTS *tree = NULL;
 	int result = -ENOMEM;

@@ -22,3 +22,10 @@ int ky_unnamed_file_open(const char *directory)
 	}
 	return fd < 0 ? -errno : fd;
 }
+
+int ky_unnamed_file_temporary(void)
+{
+	const char *directory = getenv("TMPDIR");
+
+	return ky_unnamed_file_open(directory && directory[0] ? directory : "/tmp");
+}

@@ -8,5 +8,7 @@
 /* In that directory, or in /var/tmp where it has no such files. Returns a descriptor to read and
  * write, the caller's; -errno. */
 int ky_unnamed_file_open(const char *directory);
+/* The same where TMPDIR says, else in /tmp. */
+int ky_unnamed_file_temporary(void);
 
 #endif
