@@ -110,17 +110,6 @@ static void print_line(struct ky_buf *out, const struct ky_sender_totals *totals
 	ky_out_text(out, "\n");
 }
 
-static void say_left(const struct ky_sender_totals *totals)
-{
-	struct ky_buf text;
-
-	ky_buf_init(&text, 0);
-	ky_sent_left_text(&text, totals);
-	if (!ky_buf_append(&text, "", 1))
-		ky_cli_error("%s", (const char *)text.bytes);
-	ky_buf_release(&text);
-}
-
 static int report(const struct upload_arguments *arguments, const struct ky_sender *sender)
 {
 	struct ky_sender_totals totals;
@@ -140,7 +129,7 @@ static int report(const struct upload_arguments *arguments, const struct ky_send
 			ky_cli_error("%s: another process sends %llu of the runs", totals.name,
 				     (unsigned long long)totals.elsewhere_count);
 		if (totals.waiting_count)
-			say_left(&totals);
+			ky_sent_say(ky_cli_error, ky_sent_left_text, &totals);
 	}
 	if (ky_cli_print(&out))
 		code = KY_EXIT_TROUBLE;

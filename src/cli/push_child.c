@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <kymo/base.h>
 #include <poll.h>
+#include <proc/clean_spawn.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -50,25 +50,17 @@ static int set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribut
 		  const int *output, const int *errors)
 {
 	char self[32];
-	sigset_t none, all;
 
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", segment_fd);
-	sigemptyset(&none);
-	sigfillset(&all);
 	if (posix_spawn_file_actions_init(files))
 		return -ENOMEM;
-	if (posix_spawnattr_init(attributes)) {
+	if (ky_clean_spawn_init(attributes, true)) {
 		posix_spawn_file_actions_destroy(files);
 		return -ENOMEM;
 	}
 	if (posix_spawn_file_actions_addopen(files, STDIN_FILENO, self, O_RDONLY, 0) ||
 	    posix_spawn_file_actions_adddup2(files, output[1], STDOUT_FILENO) ||
-	    posix_spawn_file_actions_adddup2(files, errors[1], STDERR_FILENO) ||
-	    posix_spawnattr_setpgroup(attributes, 0) ||
-	    posix_spawnattr_setsigmask(attributes, &none) ||
-	    posix_spawnattr_setsigdefault(attributes, &all) ||
-	    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-							 POSIX_SPAWN_SETSIGDEF)) {
+	    posix_spawn_file_actions_adddup2(files, errors[1], STDERR_FILENO)) {
 		posix_spawn_file_actions_destroy(files);
 		posix_spawnattr_destroy(attributes);
 		return -ENOMEM;

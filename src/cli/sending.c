@@ -8,8 +8,7 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <session/run_say.h>
-#include <signal.h>
-#include <spawn.h>
+#include <proc/clean_spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,19 +28,12 @@ static pid_t start_recovery(const char *directory, const char *ring_directory)
 			       directory, "--ring-dir", ring_directory, NULL};
 	char *arguments[sizeof(words) / sizeof(words[0])];
 	posix_spawnattr_t attributes;
-	sigset_t none, all;
 	pid_t pid = 0;
 
 	memcpy(arguments, words, sizeof(words));
-	sigemptyset(&none);
-	sigfillset(&all);
-	if (posix_spawnattr_init(&attributes) != 0)
+	if (ky_clean_spawn_init(&attributes, false))
 		return 0;
-	if (posix_spawnattr_setsigmask(&attributes, &none) != 0 ||
-	    posix_spawnattr_setsigdefault(&attributes, &all) != 0 ||
-	    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) !=
-		    0 ||
-	    posix_spawn(&pid, "/proc/self/exe", NULL, &attributes, arguments, environ) != 0)
+	if (posix_spawn(&pid, "/proc/self/exe", NULL, &attributes, arguments, environ) != 0)
 		pid = 0;
 	posix_spawnattr_destroy(&attributes);
 	return pid;
@@ -79,24 +71,12 @@ void ky_sending_begin(struct ky_sending *sending, struct ky_run_options *options
 			   kymo_error_text(err));
 }
 
-static void say_text(void (*put)(struct ky_buf *out, const struct ky_sender_totals *totals),
-		     const struct ky_sender_totals *totals)
-{
-	struct ky_buf text;
-
-	ky_buf_init(&text, 0);
-	put(&text, totals);
-	if (!ky_buf_append(&text, "", 1))
-		ky_run_say("%s", (const char *)text.bytes);
-	ky_buf_release(&text);
-}
-
 static void report(const struct ky_sending *sending, const struct ky_sender_totals *totals)
 {
 	if (!sending->is_quiet)
-		say_text(ky_sent_text, totals);
+		ky_sent_say(ky_run_say, ky_sent_text, totals);
 	if (totals->waiting_count)
-		say_text(ky_sent_left_text, totals);
+		ky_sent_say(ky_run_say, ky_sent_left_text, totals);
 }
 
 void ky_sending_end(struct ky_sending *sending, struct ky_run_child *child, uint64_t lost_count)

@@ -30,3 +30,16 @@ void ky_sent_left_text(struct ky_buf *out, const struct ky_sender_totals *totals
 	}
 	ky_out_text(out, "; `kymo upload` or the next run sends them");
 }
+
+void ky_sent_say(void (*say)(const char *format, ...),
+		 void (*put)(struct ky_buf *out, const struct ky_sender_totals *totals),
+		 const struct ky_sender_totals *totals)
+{
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	put(&text, totals);
+	if (!ky_buf_append(&text, "", 1))
+		say("%s", (const char *)text.bytes);
+	ky_buf_release(&text);
+}

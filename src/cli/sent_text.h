@@ -13,4 +13,9 @@ void ky_sent_text(struct ky_buf *out, const struct ky_sender_totals *totals);
 /* Where something is left: which is the oldest, why, and who sends it. */
 void ky_sent_left_text(struct ky_buf *out, const struct ky_sender_totals *totals);
 
+/* Says one of the two. */
+void ky_sent_say(void (*say)(const char *format, ...),
+		 void (*put)(struct ky_buf *out, const struct ky_sender_totals *totals),
+		 const struct ky_sender_totals *totals);
+
 #endif

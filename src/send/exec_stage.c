@@ -11,9 +11,9 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <poll.h>
+#include <proc/clean_spawn.h>
 #include <send/retry.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -89,27 +89,19 @@ static void make_environment(struct exec_stage *stage, const struct kymo_segment
 static int set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes,
 		  const struct kymo_segment *segment, int output_fd)
 {
-	sigset_t none, all;
 	char self[32];
 
 	/* Opened anew, so that its offset is the command's own. */
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", segment->fd);
-	sigemptyset(&none);
-	sigfillset(&all);
 	if (posix_spawn_file_actions_init(files) != 0)
 		return -ENOMEM;
-	if (posix_spawnattr_init(attributes) != 0) {
+	if (ky_clean_spawn_init(attributes, true)) {
 		posix_spawn_file_actions_destroy(files);
 		return -ENOMEM;
 	}
 	if (posix_spawn_file_actions_addopen(files, STDIN_FILENO, self, O_RDONLY, 0) != 0 ||
 	    posix_spawn_file_actions_adddup2(files, output_fd, STDOUT_FILENO) != 0 ||
-	    posix_spawn_file_actions_adddup2(files, output_fd, STDERR_FILENO) != 0 ||
-	    posix_spawnattr_setpgroup(attributes, 0) != 0 ||
-	    posix_spawnattr_setsigmask(attributes, &none) != 0 ||
-	    posix_spawnattr_setsigdefault(attributes, &all) != 0 ||
-	    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-							 POSIX_SPAWN_SETSIGDEF) != 0) {
+	    posix_spawn_file_actions_adddup2(files, output_fd, STDERR_FILENO) != 0) {
 		posix_spawn_file_actions_destroy(files);
 		posix_spawnattr_destroy(attributes);
 		return -ENOMEM;
