@@ -3,7 +3,6 @@
 #include <cli/cli.h>
 
 #include <arpa/inet.h>
-#include <base/quantity.h>
 #include <cli/bucket_input.h>
 #include <cli/page_file.h>
 #include <cli/ring_arguments.h>
@@ -23,9 +22,7 @@
 
 enum {
 	KEY_LISTEN = KY_OPTION_KEY_OWN,
-	KEY_LIVE,
-	KEY_HOST,
-	KEY_MAX_FETCH
+	KEY_LIVE
 };
 
 struct serve_arguments {
@@ -58,10 +55,6 @@ static const struct argp_option options[] = {
 	 "Listen at this address, in numbers; port 0 is any free one (default 127.0.0.1:0)", 0},
 	{"live", KEY_LIVE, "PID|SERVICE", 0,
 	 "Show this process, too: the last minute of its ring, renewed each second", 0},
-	{"service", 's', "NAME", 0, "Only what is of this service", 0},
-	{"host", KEY_HOST, "NAME", 0, "Only what is of this host", 0},
-	{"max-fetch", KEY_MAX_FETCH, "SIZE", 0, "Fetch at most this much of a bucket (default 2G)",
-	 0},
 	{0},
 };
 
@@ -101,20 +94,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->query;
 		state->child_inputs[1] = &arguments->range;
+		state->child_inputs[2] = &arguments->bucket;
 		return 0;
 	case KEY_LIVE:
 		arguments->process = text;
-		return 0;
-	case 's':
-		arguments->bucket.service = text;
-		return 0;
-	case KEY_HOST:
-		arguments->bucket.host = text;
-		return 0;
-	case KEY_MAX_FETCH:
-		if (!ky_quantity_in(ky_quantity_bytes, text, 1, UINT64_MAX,
-				    &arguments->bucket.fetch_bytes_max))
-			ky_option_error("--max-fetch is a size such as 2G, not '%s'", text);
 		return 0;
 	case KEY_LISTEN:
 		read_listen(arguments, text);
@@ -254,6 +237,7 @@ int ky_cmd_serve(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0},
 						     {&ky_time_range_argp, 0, 0, 0},
+						     {&ky_choice_argp, 0, 0, 0},
 						     {&ky_common_argp, 0, 0, 0},
 						     {0}};
 	static const struct argp argp = {

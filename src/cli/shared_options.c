@@ -243,10 +243,39 @@ const struct argp ky_json_argp = {json_options, parse_json, 0, 0, 0, 0, 0};
 
 /* ---- what is read ---- */
 
-static const struct argp_option input_options[] = {
-	{"pid", KEY_PID, "PID", 0, "Only what is of this process", 0},
+static const struct argp_option choice_options[] = {
 	{"service", 's', "NAME", 0, "Only what is of this service", 0},
 	{"host", KEY_HOST, "NAME", 0, "Only what is of this host", 0},
+	{"max-fetch", KEY_MAX_FETCH, "SIZE", 0, "Fetch at most this much of a bucket (default 2G)",
+	 0},
+	{0},
+};
+
+static error_t parse_choice(int key, char *text, struct argp_state *state)
+{
+	struct ky_input *input = state->input;
+
+	switch (key) {
+	case 's':
+		input->service = text;
+		return 0;
+	case KEY_HOST:
+		input->host = text;
+		return 0;
+	case KEY_MAX_FETCH:
+		if (!ky_quantity_in(ky_quantity_bytes, text, 1, UINT64_MAX,
+				    &input->fetch_bytes_max))
+			ky_option_error("--max-fetch is a size such as 2G, not '%s'", text);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp ky_choice_argp = {choice_options, parse_choice, 0, 0, 0, 0, 0};
+
+static const struct argp_option input_options[] = {
+	{"pid", KEY_PID, "PID", 0, "Only what is of this process", 0},
 	{0, 0, 0, 0, "Limits:", 90},
 	{"max-bytes", KEY_MAX_BYTES, "SIZE", 0,
 	 "Refuse a file that unpacks to more (default: no absolute limit)", 90},
@@ -254,8 +283,6 @@ static const struct argp_option input_options[] = {
 	 "Refuse a file that unpacks to more than N times its size and 64M (default 1000)", 90},
 	{"max-memory", KEY_MAX_MEMORY, "SIZE", 0,
 	 "Use at most this much memory (default 3G, for sorting events 256M)", 90},
-	{"max-fetch", KEY_MAX_FETCH, "SIZE", 0, "Fetch at most this much of a bucket (default 2G)",
-	 90},
 	{0},
 };
 
@@ -265,6 +292,9 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 	uint64_t value = 0;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = input;
+		return 0;
 	case ARGP_KEY_ARGS:
 		input->arguments = state->argv + state->next;
 		input->argument_count = (size_t)(state->argc - state->next);
@@ -279,12 +309,6 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 			ky_option_error("--pid is a number, not '%s'", text);
 		input->has_pid = true;
 		return 0;
-	case 's':
-		input->service = text;
-		return 0;
-	case KEY_HOST:
-		input->host = text;
-		return 0;
 	case KEY_MAX_BYTES:
 		if (ky_quantity_bytes(text, &input->inflate.unpacked_bytes_max))
 			ky_option_error("--max-bytes is a size such as 512M, not '%s'", text);
@@ -293,11 +317,6 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 		if (!ky_quantity_in(ky_quantity_bytes, text, 1, UINT64_MAX,
 				    &input->memory_bytes_max))
 			ky_option_error("--max-memory is a size such as 2G, not '%s'", text);
-		return 0;
-	case KEY_MAX_FETCH:
-		if (!ky_quantity_in(ky_quantity_bytes, text, 1, UINT64_MAX,
-				    &input->fetch_bytes_max))
-			ky_option_error("--max-fetch is a size such as 2G, not '%s'", text);
 		return 0;
 	case KEY_MAX_RATIO:
 		if (!ky_quantity_in(ky_quantity_number, text, 1, UINT32_MAX, &value))
@@ -309,7 +328,8 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 	}
 }
 
-const struct argp ky_input_argp = {input_options, parse_input, 0, 0, 0, 0, 0};
+static const struct argp_child input_children[] = {{&ky_choice_argp, 0, 0, 0}, {0}};
+const struct argp ky_input_argp = {input_options, parse_input, 0, 0, input_children, 0, 0};
 
 static const struct argp_option debug_dir_options[] = {
 	{"debug-dir", 'd', "DIR", 0,

@@ -39,7 +39,10 @@ extern const struct argp ky_common_argp;
 /* --json: a bool. */
 extern const struct argp ky_json_argp;
 
-/* FILE|DIRECTORY..., --max-bytes, --max-ratio, --max-memory: a struct ky_input. */
+/* --service, --host, --max-fetch: a struct ky_input. */
+extern const struct argp ky_choice_argp;
+
+/* The same, FILE|DIRECTORY..., --max-bytes, --max-ratio, --max-memory: a struct ky_input. */
 extern const struct argp ky_input_argp;
 
 /* --from, --to, --last */
