@@ -8,10 +8,14 @@ usage: test_timeline.py KYMO SOURCE_ROOT [unittest arguments]
 import collections
 import gzip
 import json
+import pathlib
 import struct
+import sys
 
-from cli_case import Cli, NEW, OLD, main
-from trace_maker import SampleTrace
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from cli_case import Cli, NEW, OLD, main  # noqa: E402
+import protobuf  # noqa: E402
+from trace_maker import SampleTrace  # noqa: E402
 
 MS = 1000000
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
@@ -19,31 +23,7 @@ SCRIPTS = ["задача::работа", "任务::运行", "مهمة::تشغيل
 
 
 def fields(data):
-    at, end = 0, len(data)
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < end:
-        key = varint()
-        kind = key & 7
-        if kind == 0:
-            yield key >> 3, varint()
-        elif kind == 1:
-            yield key >> 3, struct.unpack_from("<Q", data, at)[0]
-            at += 8
-        else:
-            size = varint()
-            yield key >> 3, data[at:at + size]
-            at += size
+    return protobuf.fields(data, lambda part: struct.unpack("<Q", part)[0])
 
 
 class Perfetto:
