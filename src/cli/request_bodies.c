@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <report/syscall_name.h>
-#include <stdlib.h>
 #include <string.h>
 
 void ky_request_bodies_init(struct ky_request_bodies *bodies)
@@ -162,16 +161,11 @@ int ky_request_bodies_profiles(struct ky_request_bodies *out, struct ky_export *
 
 /* ---- to a receiver ---- */
 
-static const char *variable(const char *name)
-{
-	return getenv(name);
-}
-
 void ky_request_bodies_check(const char *url, bool is_pprof)
 {
 	char why[KY_PUSH_WHY_BYTES] = "out of memory";
 	struct ky_push_target target;
-	int result = ky_push_target_read(&target, is_pprof, url, variable, why);
+	int result = ky_push_target_read(&target, is_pprof, url, NULL, why);
 
 	ky_push_target_release(&target);
 	if (result)
@@ -210,7 +204,7 @@ int ky_request_bodies_push(struct ky_request_bodies *bodies, const char *url, bo
 	struct ky_push *push = NULL;
 	int code = KY_EXIT_TROUBLE;
 
-	if (ky_push_target_read(&target, is_pprof, url, variable, why) == 0 &&
+	if (ky_push_target_read(&target, is_pprof, url, NULL, why) == 0 &&
 	    ky_push_open(&push, &target, why) == 0)
 		code = send(push, bodies, target.name, timeout_ns);
 	else

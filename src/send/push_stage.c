@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LOCAL_TROUBLE_NS UINT64_C(10000000000)
@@ -130,11 +129,6 @@ static void close_stage(void *ctx)
 	ky_free(stage);
 }
 
-static const char *variable(const char *name)
-{
-	return getenv(name);
-}
-
 int ky_push_stage_make(struct kymo_segment_stage *out, const char *word, ky_push_make_fn make,
 		       void *make_ctx, char *why)
 {
@@ -148,7 +142,7 @@ int ky_push_stage_make(struct kymo_segment_stage *out, const char *word, ky_push
 	stage->make_ctx = make_ctx;
 	stage->finish_ns = UINT64_MAX;
 	forget(stage);
-	err = ky_push_target_read(&stage->target, is_pprof, strchr(word, ':') + 1, variable, why);
+	err = ky_push_target_read(&stage->target, is_pprof, strchr(word, ':') + 1, NULL, why);
 	if (err) {
 		close_stage(stage);
 		return err;

@@ -211,11 +211,18 @@ static int read_place(struct ky_push_target *target, enum ky_push_signal signal,
 	return read_headers(place, text, name, why);
 }
 
+static const char *environment(const char *name)
+{
+	return getenv(name);
+}
+
 int ky_push_target_read(struct ky_push_target *out, bool is_pprof, const char *url,
 			ky_push_variable_fn variable, char *why)
 {
 	int result = 0;
 
+	if (!variable)
+		variable = environment;
 	memset(out, 0, sizeof(*out));
 	out->is_pprof = is_pprof;
 	if (*url || is_pprof)

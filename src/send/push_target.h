@@ -46,7 +46,7 @@ struct ky_push_target {
 };
 
 /* url: "http://HOST:PORT[/PATH]", https as well; "": of the environment, else
- * http://localhost:4318. variable: getenv(), or a test's. Returns 0; -EINVAL, and why
+ * http://localhost:4318. variable: a test's; NULL: of the environment. Returns 0; -EINVAL, and why
  * (KY_PUSH_WHY_BYTES) says what is wrong; -ENOMEM. Either way it is to be released. */
 typedef const char *(*ky_push_variable_fn)(const char *name);
 int ky_push_target_read(struct ky_push_target *out, bool is_pprof, const char *url,
