@@ -12,6 +12,7 @@ Each suite's seconds and CPU seconds are printed and written as JSON, with the s
 machine's load and the share of the CPUs that the hypervisor stole: build/gate.json and so on.
 """
 import argparse
+import collections
 import concurrent.futures
 import fnmatch
 import json
@@ -167,6 +168,12 @@ def needed_by(tests, targets, directory):
     return sorted(os.path.relpath(file, directory) for file in needed & made)
 
 
+def named_twice(tests):
+    """Names that two tests have: who asks meson for one also asks for the other, built or not."""
+    counted = collections.Counter(test["name"] for test in tests)
+    return sorted(name for name, times in counted.items() if times > 1)
+
+
 def meson_suite(suite, variant, want=None, wrapper=None, factor=1):
     """Builds a variant and runs its meson tests; or those that `want` picks, by a function or as
     names (those of folder/ are all below test/unit/folder), and builds no others."""
@@ -175,6 +182,11 @@ def meson_suite(suite, variant, want=None, wrapper=None, factor=1):
         return tally
     directory = "build" if variant == "gcc" else f"build-{variant}"
     tests = introspect(directory, "tests")
+    twice = named_twice(tests)
+    if twice:
+        tally.failed.append((suite, "tests of one name, of which meson runs all or none: "
+                                    + " ".join(twice)))
+        return tally
     if isinstance(want, tuple):
         gone = [name for name in want if not any(is_named(test, name) for test in tests)]
         if gone:

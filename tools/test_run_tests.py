@@ -75,6 +75,11 @@ class ParseTest(unittest.TestCase):
         tally = run_tests.parse_tap("1..3\nok 1 - a\n", "s")
         self.assertEqual(tally.failed, [("s", "ended after 1 of 3 cases")])
 
+    def test_names__of_two_tests_are_told(self):
+        tests = [{"name": name} for name in ("usdt", "dump", "usdt", "ring")]
+        self.assertEqual(run_tests.named_twice(tests), ["usdt"])
+        self.assertEqual(run_tests.named_twice(tests[1:]), [])
+
     def test_tap__several_groups_in_one_program_add_up(self):
         tally = run_tests.parse_tap("1..1\nok 1 - a\n1..2\nok 1 - b\n", "s")
         self.assertEqual(tally.passed, ["s/a", "s/b"])
