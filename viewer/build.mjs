@@ -38,6 +38,7 @@ async function style() {
   const made = await build({
     absWorkingDir: here,
     entryPoints: ["src/app/style.css"],
+    bundle: true,
     minify: true,
     write: false,
     logLevel: "warning",

@@ -170,6 +170,34 @@ int32_t kymo_findings(void)
 	return page.result.failed;
 }
 
+static uint64_t absolute(double time_ns)
+{
+	int64_t time = (int64_t)page.trace->run_first_ns + (int64_t)time_ns;
+
+	return time < 0 ? 0 : (uint64_t)time;
+}
+
+int32_t kymo_period(double from_ns, double to_ns)
+{
+	struct ky_report_options options = {.worst_count = 1};
+	struct ky_report *report = NULL;
+	int code;
+
+	clear();
+	if (!page.trace || !(to_ns > from_ns))
+		return KYMO_E_CLOSED;
+	options.from_ns = absolute(from_ns);
+	options.to_ns = absolute(to_ns);
+	if (options.to_ns <= options.from_ns)
+		return KYMO_E_CLOSED;
+	code = ky_report_make(&report, page.trace, &options);
+	if (code)
+		return code;
+	ky_report_json(&page.result, page.trace, report, NULL);
+	ky_report_free(report);
+	return page.result.failed;
+}
+
 /* ---- one thing ---- */
 
 static const struct ky_code_stacks *stacks(void)
@@ -211,13 +239,6 @@ int32_t kymo_facts(uint32_t lane, uint32_t layer, uint32_t row)
 	else
 		return KYMO_E_CLOSED;
 	return page.result.failed;
-}
-
-static uint64_t absolute(double time_ns)
-{
-	int64_t time = (int64_t)page.trace->run_first_ns + (int64_t)time_ns;
-
-	return time < 0 ? 0 : (uint64_t)time;
 }
 
 int32_t kymo_find_poll(double task, double time_ns)

@@ -33,6 +33,9 @@ int32_t kymo_open(double file_bytes, uint32_t name_bytes);
 int32_t kymo_lanes(void);
 int32_t kymo_findings(void); /* makes the report, the profile and the findings first */
 int32_t kymo_canonical(void);
+/* Figures of a part of time, as the tables of `kymo report --json`: those of polls that start in
+ * it; without stacks. */
+int32_t kymo_period(double from_ns, double to_ns);
 int32_t kymo_facts(uint32_t lane, uint32_t layer, uint32_t row);
 int32_t kymo_why(uint32_t lane, uint32_t row);
 int32_t kymo_task(uint32_t task, double from_ns, double to_ns, uint32_t limit);

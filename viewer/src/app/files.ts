@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Several files of one recording as one: parts of a trace that follow each other.
+import { Beside, TRACES_MAX } from "./beside";
 import { tell } from "./share";
 import type { Store } from "./store";
 
@@ -29,27 +30,46 @@ function refuse(store: Store, sentence: string): void {
   else store.fail(sentence);
 }
 
-/** In the order of their names. */
-export async function openFiles(store: Store, given: Iterable<File>): Promise<void> {
+/** Parts of one recording, in the order of their names. Throws a sentence. */
+async function joined(given: Iterable<File>): Promise<{ file: Blob; name: string } | null> {
   const files = [...given].sort((a, b) => (a.name < b.name ? -1 : 1));
   const [first] = files;
-  if (!first) return;
-  store.live = null;
-  if (files.length === 1) {
-    await store.open(first, first.name);
+  if (!first) return null;
+  if (files.length === 1) return { file: first, name: first.name };
+  const parts = await Promise.all(
+    files.map(async (file) => ((await begins(file, GZIP)) ? unzipped(file) : file)),
+  ).catch(() => {
+    throw new Error("One of these files cannot be unpacked: open one by one to see which.");
+  });
+  const isPacked = await Promise.all(parts.map((part) => begins(part, ZSTD)));
+  if (isPacked.includes(true) && isPacked.includes(false))
+    throw new Error(
+      "Some of these files are packed by zstd and some are not: open one by one.",
+    );
+  return { file: new Blob(parts), name: `${first.name} and ${files.length - 1} more` };
+}
+
+export async function openFiles(store: Store, given: Iterable<File>): Promise<void> {
+  try {
+    const one = await joined(given);
+    if (!one) return;
+    store.live = null;
+    await store.open(one.file, one.name);
+  } catch (error) {
+    refuse(store, (error as Error).message);
+  }
+}
+
+/** On the same clock as what is open. */
+export async function openBeside(store: Store, given: Iterable<File>): Promise<void> {
+  if (store.all.length >= TRACES_MAX) {
+    tell(store, `At most ${TRACES_MAX} traces are shown beside each other: close one first.`);
     return;
   }
   try {
-    const parts = await Promise.all(
-      files.map(async (file) => ((await begins(file, GZIP)) ? unzipped(file) : file)),
-    );
-    const isPacked = await Promise.all(parts.map((part) => begins(part, ZSTD)));
-    if (isPacked.includes(true) && isPacked.includes(false)) {
-      refuse(store, "Some of these files are packed by zstd and some are not: open one by one.");
-      return;
-    }
-    await store.open(new Blob(parts), `${first.name} and ${files.length - 1} more`);
-  } catch {
-    refuse(store, "One of these files cannot be unpacked: open one by one to see which.");
+    const one = await joined(given);
+    if (one) await (store.beside ?? new Beside(store)).open(one.file, one.name);
+  } catch (error) {
+    tell(store, (error as Error).message);
   }
 }

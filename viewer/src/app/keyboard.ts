@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Keys of the page. None of them counts while text is being typed.
 import { addNote } from "../panels/notes";
+import { chooseBeside } from "../panels/top";
 import { copyLink, saveJson, savePicture } from "./share";
 import type { Store } from "./store";
 import { nextColouring, showSelection, step, stepFinding } from "./walk";
@@ -33,8 +34,8 @@ function enter(store: Store): void {
 }
 
 function escape(store: Store): void {
-  if (store.isHelpOpen || store.isSearchOpen || store.isGoOpen) {
-    store.isHelpOpen = store.isSearchOpen = store.isGoOpen = false;
+  if (store.all[0]?.isHelpOpen || store.isSearchOpen || store.isGoOpen) {
+    for (const one of store.all) one.isHelpOpen = one.isSearchOpen = one.isGoOpen = false;
     store.changed();
   } else if (store.phase === "loading" && !store.trace) {
     store.cancel();
@@ -91,23 +92,26 @@ const KEYS: Record<string, (store: Store) => void> = {
   "6": (store) => store.setPanel("spans"),
   "7": (store) => store.setPanel("events"),
   "8": (store) => store.setPanel("notes"),
+  "9": (store) => store.setPanel("compare"),
+  b: (store) => chooseBeside(store),
   m: addNote,
   i: savePicture,
   j: saveJson,
 };
 
-export function listen(store: Store): void {
+export function listen(host: Store): void {
   window.addEventListener("keydown", (event) => {
+    const store = host.beside?.active ?? host;
     if (event.key === "Escape") {
       escape(store);
       return;
     }
     if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Enter" && isOnButton(event.target)) return;
-    if (event.key === "?") open(store, "isHelpOpen");
+    if (event.key === "?") open(host, "isHelpOpen");
     else if (event.key === "/" && store.trace) open(store, "isSearchOpen");
     else if (event.key === "g" && store.trace) open(store, "isGoOpen");
-    else if (store.trace && !store.isHelpOpen && KEYS[event.key]) KEYS[event.key]?.(store);
+    else if (store.trace && !host.isHelpOpen && KEYS[event.key]) KEYS[event.key]?.(store);
     else return;
     event.preventDefault();
   });

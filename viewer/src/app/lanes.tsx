@@ -6,7 +6,8 @@ import { AXIS_HEIGHT, legend, Timeline, type Hit } from "../draw/timeline";
 import { LABEL_WIDTH } from "../layout/rows";
 import { shortName } from "../model/names";
 import { chosenOf } from "../model/choice";
-import { duration, moment, tickStep } from "../model/time";
+import { count, duration, moment, tickStep } from "../model/time";
+import { nameOf } from "./beside";
 import type { Store } from "./store";
 
 const CLICK_PIXELS = 4;
@@ -24,6 +25,38 @@ function clampScroll(store: Store, high: number): void {
     Math.max(0, store.scroll),
     Math.max(0, totalHeight(store) - (high - AXIS_HEIGHT)),
   );
+}
+
+function stateOf(store: Store, element: HTMLElement, pixels: number): Record<string, unknown> {
+  const box = element.getBoundingClientRect();
+  return {
+    ...store.view,
+    phase: store.phase,
+    isExact: store.isExact,
+    pixels,
+    canvas: {
+      x: box.left,
+      y: box.top,
+      width: box.width,
+      height: box.height,
+      labels: LABEL_WIDTH,
+      axis: AXIS_HEIGHT,
+    },
+    rows: store.rows.map(({ kind, lane, label, top, height, wanted }) => ({
+      kind,
+      lane,
+      layer: wanted[0]?.layer,
+      label,
+      top: top - store.scroll,
+      height,
+    })),
+    selection: chosenOf(store.selection),
+    why: store.selection?.why ?? null,
+    durationNs: store.durationNs,
+    taskIndex: store.taskIndex,
+    panel: store.shown,
+    arrow: store.scene()?.arrow ?? null,
+  };
 }
 
 /** Draws when the store asks; sizes follow the element. */
@@ -47,46 +80,21 @@ function useTimeline(
     const stop = store.onDraw(draw);
     const observer = new ResizeObserver(() => store.redraw());
     observer.observe(element);
-    window.kymo = {
+    store.tools = {
       hit: (x, y) => {
         const box = element.getBoundingClientRect();
         const scene = store.scene();
         return scene ? one.hit(scene, x - box.left, y - box.top) : null;
       },
-      state: () => {
-        const box = element.getBoundingClientRect();
-        return {
-          ...store.view,
-          phase: store.phase,
-          isExact: store.isExact,
-          pixels: one.pixels,
-          canvas: {
-            x: box.left,
-            y: box.top,
-            width: box.width,
-            height: box.height,
-            labels: LABEL_WIDTH,
-            axis: AXIS_HEIGHT,
-          },
-          rows: store.rows.map(({ kind, lane, label, top, height, wanted }) => ({
-            kind,
-            lane,
-            layer: wanted[0]?.layer,
-            label,
-            top: top - store.scroll,
-            height,
-          })),
-          selection: chosenOf(store.selection),
-          why: store.selection?.why ?? null,
-          durationNs: store.durationNs,
-          taskIndex: store.taskIndex,
-          panel: store.shown,
-          arrow: store.scene()?.arrow ?? null,
-        };
-      },
-      ask: (question) => store.ask(question as Parameters<Store["ask"]>[0]),
-      strips: (question) => store.askStrips(question as Parameters<Store["askStrips"]>[0]),
+      state: () => stateOf(store, element, one.pixels),
     };
+    if (!store.isGuest)
+      window.kymo = {
+        ...store.tools,
+        ask: (question) => store.ask(question as Parameters<Store["ask"]>[0]),
+        strips: (question) => store.askStrips(question as Parameters<Store["askStrips"]>[0]),
+        all: () => store.all.map((each) => each.tools?.state() ?? null),
+      };
     draw();
     return () => {
       stop();
@@ -106,7 +114,71 @@ interface Drag {
   hasMoved: boolean;
 }
 
-export function Lanes({ store }: { store: Store }) {
+/** Which trace it is, where there are several. */
+function Head({ store }: { store: Store }) {
+  const { beside } = store;
+  if (!beside) return null;
+  const isActive = beside.active === store;
+  return (
+    <div class={`pane-head${isActive ? " active" : ""}`}>
+      <button
+        class="link"
+        aria-pressed={isActive}
+        title="findings and panels are of this trace"
+        onClick={() => beside.activate(store)}
+      >
+        {nameOf(store)}
+      </button>
+      <span class="faint">
+        {store.trace
+          ? `${duration(store.durationNs)} · ${count(store.trace.polls)} polls`
+          : store.phase === "failed"
+            ? store.sentence
+            : `${store.progress.doing} …`}
+      </span>
+      <span class="grow" />
+      {store.isGuest ? (
+        <button aria-label={`close ${nameOf(store)}`} onClick={() => beside.close(store)}>
+          ✕
+        </button>
+      ) : (
+        <>
+          <button
+            disabled={!beside.canShareClock}
+            title="one wall clock for all, or each from its own beginning"
+            onClick={() => beside.setClocks(!beside.isFromBeginnings)}
+          >
+            {beside.isFromBeginnings ? "each from its beginning" : "one wall clock"}
+          </button>
+          <button onClick={() => beside.turn()}>
+            {beside.isSideBySide ? "stack them" : "side by side"}
+          </button>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** The lanes of all traces. */
+export function Panes({ store }: { store: Store }) {
+  return (
+    <div class={`panes${store.beside?.isSideBySide ? " side" : ""}`}>
+      {store.all.map((one) => (
+        <section
+          class="pane"
+          key={one.id}
+          aria-label={store.beside ? `Lanes of ${nameOf(one)}` : "Lanes"}
+          onPointerDown={() => one.beside?.activate(one)}
+        >
+          <Head store={one} />
+          {one.trace && <Lanes store={one} />}
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function Lanes({ store }: { store: Store }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const drag = useRef<Drag | null>(null);
@@ -187,9 +259,10 @@ export function Lanes({ store }: { store: Store }) {
     if (state.mode === "pan") {
       const wide = (canvas.current?.clientWidth ?? 1) - LABEL_WIDTH;
       const span = state.to - state.from;
+      const { from: least, to: most } = store.limits;
       const from = Math.min(
-        Math.max(0, state.from - ((x - state.x) / wide) * span),
-        Math.max(0, store.durationNs - span),
+        Math.max(least, state.from - ((x - state.x) / wide) * span),
+        Math.max(least, most - span),
       );
       store.scroll = state.scroll - (y - state.y);
       store.setRange(from, from + span, false);
@@ -257,7 +330,16 @@ export function Lanes({ store }: { store: Store }) {
         }}
       />
       <div class="tip" ref={tip} hidden />
-      <div class="legend">
+      {(range || store.all[store.all.length - 1] === store) && (
+        <Legend store={store} range={range} />
+      )}
+    </div>
+  );
+}
+
+function Legend({ store, range }: { store: Store; range: Store["range"] }) {
+  return (
+    <div class="legend">
         {range && (
           <span>
             <b>{duration(range.to - range.from)}</b> measured from{" "}
@@ -280,10 +362,11 @@ export function Lanes({ store }: { store: Store }) {
           <span>what the chosen finding is about stands out</span>
         )}
         <span class="grow" />
-        <span class="faint">
-          drag to move · Ctrl + wheel to zoom · <kbd>?</kbd> keys
-        </span>
-      </div>
+        {!store.beside && (
+          <span class="faint">
+            drag to move · Ctrl + wheel to zoom · <kbd>?</kbd> keys
+          </span>
+        )}
     </div>
   );
 }

@@ -10,7 +10,7 @@ import { Start } from "../panels/start";
 import { Top } from "../panels/top";
 import { openFiles } from "./files";
 import { listen } from "./keyboard";
-import { Lanes, Overview } from "./lanes";
+import { Overview, Panes } from "./lanes";
 import { Live } from "./live";
 import { Store } from "./store";
 import "./window";
@@ -47,29 +47,30 @@ function App({ store }: { store: Store }) {
     again((count) => count + 1); // what changed before
     return stop;
   }, []);
+  const active = store.beside?.active ?? store;
   return (
     <>
       <Top store={store} />
       {store.trace ? (
         <>
-          <Overview store={store} />
-          <Findings store={store} />
-          <Lanes store={store} />
-          <Details store={store} />
+          <Overview key={active.id} store={active} />
+          <Findings store={active} />
+          <Panes store={store} />
+          <Details store={active} />
         </>
       ) : (
         <Start store={store} />
       )}
       {store.isHelpOpen && <Help store={store} />}
-      {store.isSearchOpen && <Search store={store} />}
-      {store.isGoOpen && <GoTo store={store} />}
+      {active.isSearchOpen && <Search store={active} />}
+      {active.isGoOpen && <GoTo store={active} />}
       {store.copied && (
         <div class="toast" role="status">
           {store.copied}
         </div>
       )}
       <div class="unseen" aria-live="polite">
-        {store.said}
+        {active.said}
       </div>
     </>
   );
@@ -89,6 +90,7 @@ window.kymo = {
   state: () => ({ phase: store.phase, sentence: store.sentence }),
   ask: (question) => store.ask(question as never),
   strips: (question) => store.askStrips(question as never),
+  all: () => [],
 };
 listen(store);
 takeDrops(store);

@@ -27,6 +27,7 @@ export function sceneOf(store: Store): Scene | null {
     rows: store.rows,
     from: store.view.from,
     to: store.view.to,
+    durationNs: store.durationNs,
     scroll: store.scroll,
     strips: store.strips,
     counts: store.counts,

@@ -15,14 +15,15 @@ import {
 } from "../engine/protocol";
 import { key, type Hit, type Mark, type Scene } from "../draw/timeline";
 import { fromDial9 } from "../model/dial9";
+import type { Beside } from "./beside";
 import type { Copy, Live } from "./live";
+import { markFinding } from "./evidence";
 import { sceneOf } from "./scene";
 import { layRows, wantedOf, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
 import { duration, moment, type Clock } from "../model/time";
 import type {
   EventFacts,
-  Finding,
   Found,
   PointsLane,
   PollFacts,
@@ -40,6 +41,7 @@ import {
   toHash,
   type Colouring,
   type Option,
+  type Range,
   type Theme,
   type ViewState,
 } from "../model/view";
@@ -50,8 +52,13 @@ const OVERVIEW_PIXELS = 1200;
 const UNDO_MAX = 100;
 const LIFE_EVENTS = 400;
 const WHEEL_STEP = 1.0015;
+/** What a trace beside another has of its own; all else is set for all of them. */
+const OWN_OPTIONS: readonly Option[] = ["range", "marks", "charts"];
+
+let stores = 0;
 
 export class Store {
+  readonly id = ++stores;
   phase: Phase = "empty";
   sentence = "";
   progress = { doing: "", done: 0, all: 0 };
@@ -91,6 +98,12 @@ export class Store {
   folded = new Set<string>();
   /** What the open panel shows, in numbers: for tests. */
   shown: unknown = null;
+  /** The traces on one clock with this one; null: it is alone. */
+  beside: Beside | null = null;
+  /** What can be shown; null: this trace, and no more. */
+  bounds: Range | null = null;
+  /** Of its lanes, for tests. */
+  tools: { hit(x: number, y: number): Hit | null; state(): Record<string, unknown> } | null = null;
 
   private engine: Engine | null = null;
   private wasm: ArrayBuffer | null = null;
@@ -104,11 +117,13 @@ export class Store {
   constructor(
     private workerSource: string,
     private unpackWasm: () => Promise<ArrayBuffer>,
+    /** Whose page it is; null: its own, with the address. */
+    private host: Store | null = null,
   ) {
     const light = window.matchMedia("(prefers-color-scheme: light)").matches;
     this.view = fromHash(location.hash, 1, light ? "light" : "dark");
     this.setPhase("empty");
-    window.addEventListener("hashchange", () => this.takeHash());
+    if (!host) window.addEventListener("hashchange", () => this.takeHash());
   }
 
   /* ---- who watches ---- */
@@ -125,8 +140,25 @@ export class Store {
 
   /** Panels anew, and the canvas. */
   changed(): void {
+    this.notify();
+    for (const one of this.all) one.redraw();
+  }
+
+  private notify(): void {
     for (const listener of this.listeners) listener();
-    this.redraw();
+    this.host?.notify();
+  }
+
+  get isGuest(): boolean {
+    return this.host !== null;
+  }
+
+  /** One that shows another trace on the page of this one. */
+  guest(): Store {
+    const guest = new Store(this.workerSource, this.unpackWasm, this);
+    guest.view = { ...this.view, selected: "", task: -1, finding: "", options: {} };
+    guest.wasm = this.wasm;
+    return guest;
   }
 
   redraw(): void {
@@ -139,6 +171,7 @@ export class Store {
 
   private setPhase(phase: Phase): void {
     this.phase = phase;
+    if (this.host) return;
     document.documentElement.dataset["state"] = phase;
     document.documentElement.dataset["theme"] = this.view.theme;
   }
@@ -146,8 +179,9 @@ export class Store {
   /* ---- opening ---- */
 
   async open(file: Blob | Served, name: string): Promise<void> {
-    performance.mark("kymo-open");
+    if (!this.host) performance.mark("kymo-open");
     this.engine?.close();
+    if (!this.host) this.beside?.end();
     this.reset();
     this.fileName = name;
     this.file = file;
@@ -257,7 +291,10 @@ export class Store {
     const start = BigInt(trace.start_mono_ns);
     const hash = given || fromDial9(location.search, start, trace.duration_ns);
     this.firstHash = "";
-    this.view = fromHash(hash, trace.duration_ns, wanted.theme);
+    this.view = this.host
+      ? { ...wanted, from: 0, to: trace.duration_ns }
+      : fromHash(hash, trace.duration_ns, wanted.theme);
+    this.beside?.link();
     this.range = rangeOf(this.option("range"));
     this.lay();
     this.askView();
@@ -292,12 +329,12 @@ export class Store {
     if (!report) return;
     this.takeReport(report);
     this.setPhase("ready");
-    performance.mark("kymo-ready");
+    if (!this.host) performance.mark("kymo-ready");
     this.changed();
     if (this.view.task >= 0) await this.showTaskOf(this.view.task);
     if (this.view.finding) {
       const at = report.findings.findIndex((one) => one.key === this.view.finding);
-      if (at >= 0) this.mark(at);
+      if (at >= 0) markFinding(this, at);
     }
     if (this.view.selected) await this.selectById(this.view.selected);
   }
@@ -372,6 +409,7 @@ export class Store {
     if (!this.isPictureMarked && this.trace) {
       this.isPictureMarked = true;
       this.changed();
+      if (this.host) return;
       requestAnimationFrame(() =>
         requestAnimationFrame(() => performance.mark("kymo-first-picture")),
       );
@@ -380,17 +418,28 @@ export class Store {
 
   /** Both ends in ns; the range before can be had back with z. */
   setRange(from: number, to: number, canUndo = true): void {
-    const [begin, end] = clampRange(from, to, this.durationNs, this.pixels);
+    const [begin, end] = clampRange(from, to, this.limits, this.pixels);
     if (begin === this.view.from && end === this.view.to) return;
     if (canUndo) {
       this.undo.push([this.view.from, this.view.to]);
       if (this.undo.length > UNDO_MAX) this.undo.shift();
     }
-    this.view.from = begin;
-    this.view.to = end;
-    this.askView();
+    this.moveTo(begin, end);
+    this.beside?.follow(this);
     this.saveHash();
-    for (const listener of this.listeners) listener();
+    this.notify();
+  }
+
+  /** As another trace on the same clock moves. */
+  moveTo(from: number, to: number): void {
+    this.view.from = from;
+    this.view.to = to;
+    this.askView();
+  }
+
+  /** All that can be shown. */
+  get limits(): Range {
+    return this.bounds ?? { from: 0, to: this.durationNs };
   }
 
   undoRange(): void {
@@ -413,15 +462,16 @@ export class Store {
 
   pan(share: number): void {
     const span = this.view.to - this.view.from;
+    const { from: least, to: most } = this.limits;
     const from = Math.min(
-      Math.max(0, this.view.from + span * share),
-      Math.max(0, this.durationNs - span),
+      Math.max(least, this.view.from + span * share),
+      Math.max(least, most - span),
     );
     this.setRange(from, from + span, false);
   }
 
   fit(): void {
-    this.setRange(0, this.durationNs);
+    this.setRange(this.limits.from, this.limits.to);
   }
 
   /** A range with room on both sides. */
@@ -431,20 +481,25 @@ export class Store {
   }
 
   setColouring(colouring: Colouring): void {
-    this.view.colouring = colouring;
+    for (const one of this.all) one.view.colouring = colouring;
     this.saveHash();
     this.changed();
   }
 
+  /** This trace and those beside it, the first one first. */
+  get all(): readonly Store[] {
+    return this.beside?.stores ?? [this];
+  }
+
   setTheme(theme: Theme): void {
-    this.view.theme = theme;
+    for (const one of this.all) one.view.theme = theme;
     document.documentElement.dataset["theme"] = theme;
     this.saveHash();
     this.changed();
   }
 
   setUtc(isUtc: boolean): void {
-    this.view.isUtc = isUtc && this.clock.startUnixNs !== 0n;
+    for (const one of this.all) one.view.isUtc = isUtc && one.clock.startUnixNs !== 0n;
     this.saveHash();
     this.changed();
   }
@@ -452,11 +507,13 @@ export class Store {
   /* ---- panels ---- */
 
   option(key: Option): string {
+    if (this.host && !OWN_OPTIONS.includes(key)) return this.host.option(key);
     return this.view.options[key] ?? "";
   }
 
   setOption(key: Option, value: string): void {
-    this.view.options[key] = value;
+    if (this.host && !OWN_OPTIONS.includes(key)) this.host.view.options[key] = value;
+    else this.view.options[key] = value;
     this.saveHash();
     this.changed();
   }
@@ -474,7 +531,11 @@ export class Store {
     return toHash(this.view, this.durationNs);
   }
 
-  private saveHash(): void {
+  saveHash(): void {
+    if (this.host) {
+      this.host.saveHash();
+      return;
+    }
     clearTimeout(this.hashTimer);
     this.hashTimer = window.setTimeout(() => {
       const hash = this.hash();
@@ -506,7 +567,7 @@ export class Store {
     }
     const selection = selectionOf(hit);
     this.selection = selection;
-    if (this.option("panel") === "life") this.view.options.panel = "";
+    if (this.option("panel") === "life") this.setOption("panel", "");
     const facts = await this.engine.ask<unknown>({
       op: "facts",
       lane: hit.lane,
@@ -644,63 +705,6 @@ export class Store {
     this.culprit = -1;
   }
 
-  private mark(at: number): Finding | null {
-    const finding = this.report?.findings[at];
-    if (!finding) return null;
-    this.view.finding = finding.key;
-    const byText = new Map([...this.names].map(([index, text]) => [text, index]));
-    this.culprit = finding.culprit.task !== null ? (byText.get(finding.culprit.task) ?? -1) : -1;
-    const lanes = this.trace?.lanes ?? [];
-    this.evidence = finding.evidence.map((one) => ({
-      from: one.from_ns,
-      to: one.to_ns,
-      lane: lanes.findIndex(
-        (lane) => lane.kind === "worker" && lane.tid === one.thread && one.thread !== null,
-      ),
-    }));
-    return finding;
-  }
-
-  /** Marked, zoomed to, its first evidence selected. */
-  async chooseFinding(at: number): Promise<void> {
-    const finding = this.mark(at);
-    if (!finding) return;
-    this.saveHash();
-    this.changed();
-    this.say(finding.statement);
-    const first = finding.evidence[0];
-    if (!first) return;
-    await this.showEvidence(at, 0);
-  }
-
-  async showEvidence(at: number, which: number): Promise<void> {
-    const finding = this.mark(at);
-    const one = finding?.evidence[which];
-    if (!one) return;
-    // Readings are of the process or a thread: no poll is what they say.
-    const isOfPoll = one.kind !== "readings";
-    const poll = isOfPoll ? await this.selectPollAt(one.task ?? -1, one.from_ns) : null;
-    if (!isOfPoll) this.clearSelection();
-    const from = one.from_ns;
-    const to = Math.max(
-      one.to_ns,
-      one.from_ns + (poll && one.kind === "poll" ? poll.duration_ns : 0),
-    );
-    if (poll && one.kind === "poll")
-      this.evidence = this.evidence.map((mark, index) =>
-        index === which ? { ...mark, lane: poll.lane } : mark,
-      );
-    this.show(from, to);
-    this.reveal(poll?.lane ?? -1);
-    this.changed();
-  }
-
-  private reveal(lane: number): void {
-    const row = this.rows.find((one) => one.lane === lane && one.kind === "worker");
-    if (row && (row.top < this.scroll || row.top + row.height > this.scroll + 200))
-      this.scroll = Math.max(0, row.top - 60);
-  }
-
   /* ---- tasks ---- */
 
   async showTask(index: number, id: number): Promise<void> {
@@ -720,7 +724,7 @@ export class Store {
       limit: LIFE_EVENTS,
     });
     this.life = facts;
-    this.view.options.panel = "life";
+    this.setOption("panel", "life");
     if (lane) lane.rows = chosen?.polls ?? 0;
     this.lay();
     this.scroll = 0;

@@ -6,6 +6,7 @@ import { chosenOf } from "../model/choice";
 import { parseMoment } from "../model/time";
 import type { Found, PollFacts } from "../model/trace";
 import { clampRange, type Colouring } from "../model/view";
+import { chooseFinding } from "./evidence";
 import type { Store } from "./store";
 
 /** The poll before or after it, on its worker or of its task. */
@@ -100,7 +101,7 @@ export function showSelection(store: Store): void {
     const from = store.selection?.poll?.ready_ns ?? one.start_ns;
     const to = one.start_ns + one.duration_ns;
     const room = Math.max((to - from) * 1.5, 20000);
-    const [begin, end] = clampRange(from - room, to + room, store.durationNs, store.pixels);
+    const [begin, end] = clampRange(from - room, to + room, store.limits, store.pixels);
     if (begin === store.view.from && end === store.view.to) store.fit();
     else store.setRange(begin, end);
   }
@@ -125,7 +126,8 @@ export function nextColouring(store: Store): void {
 export async function stepFinding(store: Store, by: 1 | -1): Promise<void> {
   const all = store.report?.findings.length ?? 0;
   if (all)
-    await store.chooseFinding(
+    await chooseFinding(
+      store,
       (store.findingIndex + by + all + (store.findingIndex < 0 && by < 0 ? 1 : 0)) % all,
     );
 }

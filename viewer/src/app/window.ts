@@ -9,6 +9,8 @@ declare global {
       state(): Record<string, unknown>;
       ask(question: unknown): Promise<unknown>;
       strips(question: unknown): Promise<unknown>;
+      /** What each trace shows. */
+      all(): unknown[];
     };
   }
 }

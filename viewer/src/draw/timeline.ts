@@ -49,6 +49,7 @@ export interface Scene {
   rows: readonly Row[];
   from: number;
   to: number;
+  durationNs: number;
   scroll: number;
   strips: ReadonlyMap<string, Strip>;
   counts: ReadonlyMap<string, Counts>;
@@ -210,8 +211,24 @@ export class Timeline {
       if (y + row.height <= AXIS_HEIGHT || y >= this.height) continue;
       this.row(scene, row, y, colours);
     }
+    this.outside(scene, colours);
     this.marks(scene, colours);
     this.axis(scene, colours);
+  }
+
+  /** Before and after this trace, where another one beside it has something. */
+  private outside(scene: Scene, colours: Palette): void {
+    const { context } = this;
+    const inside = (x: number): number => Math.min(this.width, Math.max(LABEL_WIDTH, x));
+    const end = inside(this.xOf(scene, scene.durationNs));
+    const begin: [number, number] = [LABEL_WIDTH, inside(this.xOf(scene, 0))];
+    for (const [from, to] of [begin, [end, this.width] as const]) {
+      if (to - from < 1) continue;
+      context.fillStyle = colours.head;
+      context.fillRect(from, AXIS_HEIGHT, to - from, this.height - AXIS_HEIGHT);
+      const font = "12px system-ui, sans-serif";
+      this.text("not recorded", from + 8, AXIS_HEIGHT + 16, colours.faint, font, to - from - 16);
+    }
   }
 
   private row(scene: Scene, row: Row, y: number, colours: Palette): void {

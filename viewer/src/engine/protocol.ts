@@ -66,6 +66,7 @@ export interface ViewAnswer extends Range {
 export type Question =
   | { op: "view"; from: number; to: number; pixels: number; wanted: Wanted[] }
   | { op: "findings" }
+  | { op: "period"; from: number; to: number }
   | { op: "facts"; lane: number; layer: number; row: number }
   | { op: "why"; lane: number; row: number }
   | { op: "find"; task: number; time: number }

@@ -24,6 +24,7 @@ interface Exports {
   kymo_open(bytes: number, nameBytes: number): number;
   kymo_lanes(): number;
   kymo_findings(): number;
+  kymo_period(from: number, to: number): number;
   kymo_facts(lane: number, layer: number, row: number): number;
   kymo_why(lane: number, row: number): number;
   kymo_find_poll(task: number, time: number): number;
@@ -316,6 +317,8 @@ function ask(question: Exclude<Question, { op: "view" }>): number {
   switch (question.op) {
     case "findings":
       return engine.kymo_findings();
+    case "period":
+      return engine.kymo_period(question.from, question.to);
     case "facts":
       return engine.kymo_facts(question.lane, question.layer, question.row);
     case "why":

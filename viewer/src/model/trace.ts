@@ -104,6 +104,42 @@ export interface Report {
   };
 }
 
+export interface Quantiles {
+  count: number;
+  total_ns: number;
+  p50_ns: number;
+  p90_ns: number;
+  p99_ns: number;
+  max_ns: number;
+}
+
+/** Tables of `kymo report --json`, of a part of time. */
+export interface Period {
+  from_ns: number;
+  to_ns: number;
+  workers: {
+    span_ns: number;
+    busy_ns: number;
+    parked_ns: number;
+    unknown_ns: number;
+    wakes: number;
+  }[];
+  polls: Quantiles;
+  delays: Quantiles;
+  blocking: Quantiles;
+  tasks: {
+    name: string | null;
+    tasks: number;
+    polls: number;
+    busy_ns: number;
+    poll_max_ns: number;
+    delays: number;
+    delay_ns: number;
+    delay_max_ns: number;
+  }[];
+  spans?: { name: string | null; lengths: Quantiles; counted: number }[];
+}
+
 export interface Frame {
   name: string;
   file?: string;

@@ -37,6 +37,10 @@ export const OPTIONS = [
   "charts",
   "range",
   "marks",
+  "compare-in",
+  "compare-with",
+  "beside",
+  "clocks",
 ] as const;
 export type Option = (typeof OPTIONS)[number];
 
@@ -101,17 +105,18 @@ export function fromHash(hash: string, durationNs: number, theme: Theme): ViewSt
   };
 }
 
-/** A range inside the trace, no shorter than a nanosecond a pixel. */
+/** A range inside of what there is, no shorter than a nanosecond a pixel. */
 export function clampRange(
   from: number,
   to: number,
-  durationNs: number,
+  limits: Range,
   pixels: number,
 ): [number, number] {
   const least = Math.max(pixels, 100);
-  let span = Math.min(Math.max(to - from, least), Math.max(durationNs, least));
+  let span = Math.min(Math.max(to - from, least), Math.max(limits.to - limits.from, least));
   let begin = from + (to - from - span) / 2;
   span = Math.round(span);
-  begin = Math.round(Math.min(Math.max(begin, 0), Math.max(0, durationNs - span)));
+  const last = Math.max(limits.from, limits.to - span);
+  begin = Math.round(Math.min(Math.max(begin, limits.from), last));
   return [begin, begin + span];
 }

@@ -14,6 +14,7 @@ import type {
   WhyAnswer,
 } from "../model/trace";
 import { ChainPanel } from "./chain";
+import { ComparePanel } from "./compare";
 import { EventFactsOf, EventsPanel } from "./events";
 import { FlamePanel } from "./flame";
 import { NotesPanel } from "./notes";
@@ -464,6 +465,7 @@ const PANELS: readonly [string, string][] = [
   ["spans", "Spans"],
   ["events", "Events"],
   ["notes", "Notes"],
+  ["compare", "Compare"],
 ];
 
 function Tabs({ store, panel }: { store: Store; panel: string }) {
@@ -512,6 +514,7 @@ export function Details({ store }: { store: Store }) {
       {panel === "spans" && <SpansPanel store={store} />}
       {panel === "events" && <EventsPanel store={store} />}
       {panel === "notes" && <NotesPanel store={store} />}
+      {panel === "compare" && <ComparePanel store={store} />}
     </section>
   );
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The findings, worst first: what happened, whom it hurt, what to do.
+import { chooseFinding, showEvidence } from "../app/evidence";
 import type { Store } from "../app/store";
 import { showSelection } from "../app/walk";
 import type { Finding } from "../model/trace";
@@ -22,7 +23,7 @@ function Evidence({ store, at, finding }: { store: Store; at: number; finding: F
           key={which}
           onClick={(event) => {
             event.stopPropagation();
-            void store.showEvidence(at, which);
+            void showEvidence(store, at, which);
           }}
         >
           {one.kind} at {moment(one.from_ns, store.clock, 1e6)}
@@ -40,7 +41,7 @@ function One({ store, at, finding }: { store: Store; at: number; finding: Findin
       <button
         class="statement"
         aria-expanded={isChosen}
-        onClick={() => void store.chooseFinding(at)}
+        onClick={() => void chooseFinding(store, at)}
       >
         <span class="badge">{finding.severity}</span>
         <span class="score" title="the share of all delay that it explains">

@@ -15,8 +15,16 @@ import {
   type FlameNode,
 } from "../model/flame";
 import { shortFile, shortName } from "../model/names";
-import { count, moment, percent } from "../model/time";
-import { ALL_TIME, rangeOf, type Range } from "../model/view";
+import { count, percent } from "../model/time";
+import { ALL_TIME, type Range } from "../model/view";
+import {
+  AgainstChoice,
+  againstOf,
+  chosenRange,
+  RangeChoice,
+  rangeWords,
+  type Against,
+} from "./ranges";
 
 const KINDS: Record<string, { kind: number; isLive?: boolean; words: string; note: string }> = {
   cpu: { kind: 0, words: "on CPU", note: "what ran" },
@@ -31,43 +39,39 @@ const HINT =
 const ROWS_SHOWN = 200;
 const TRUNK_SHARE = 0.9;
 
-function rangeWords(store: Store, range: Range | null): string {
-  if (!range) return "the whole trace";
-  return `${moment(range.from, store.clock, 1e6)} to ${moment(range.to, store.clock, 1e6)}`;
-}
-
 /** Answers for the range and the one compared with. */
 function useAnswers(
   store: Store,
   kind: string,
   range: Range | null,
-  base: Range | null,
-  task: number,
+  base: Against | null,
+  task: string,
 ): { now: FlameAnswer | null; before: FlameAnswer | null; isAsked: boolean } {
   const [got, setGot] = useState<{ key: string; now: FlameAnswer; before: FlameAnswer | null }>();
-  const key = JSON.stringify([kind, range, base, task]);
+  const key = JSON.stringify([store.id, kind, range, base?.store.id, base?.range, task]);
   useEffect(() => {
     let isOld = false;
-    const ask = async (of: Range | null): Promise<FlameAnswer | null> => {
+    const ask = async (trace: Store, of: Range | null): Promise<FlameAnswer | null> => {
       const { kind: number, isLive } = KINDS[kind] ?? { kind: 0 };
       const { from, to } = of ?? ALL_TIME;
-      const answer = await store.ask({
+      const name = task ? ([...trace.names].find(([, text]) => text === task)?.[0] ?? -1) : -1;
+      const answer = await trace.ask({
         op: "flame",
         stacks: number,
         from,
         to,
-        name: task,
+        name,
         isLive: Boolean(isLive),
       });
       return answer as FlameAnswer | null;
     };
     void (async () => {
-      const now = await ask(range);
-      const before = base ? await ask(base) : null;
+      const now = await ask(store, range);
+      const before = base ? await ask(base.store, base.range) : null;
       if (!isOld && now) setGot({ key, now, before });
     })();
     return () => (isOld = true);
-  }, [key, store.report]);
+  }, [key, store.report, base?.store.report]);
   const isNow = got?.key === key;
   return { now: got?.now ?? null, before: got?.before ?? null, isAsked: !isNow };
 }
@@ -220,10 +224,8 @@ function Table({ store, flame, find }: { store: Store; flame: Flame; find: strin
 function Controls({ store, range }: { store: Store; range: Range | null }) {
   const kind = store.option("flame") || "cpu";
   const kinds = [...store.ranks.keys()];
-  const base = rangeOf(store.option("flame-base"));
   const of = store.option("flame-of");
   const isUp = store.option("flame-up") === "1";
-  const where = store.option("flame-in");
   return (
     <div class="controls">
       <label>
@@ -239,24 +241,7 @@ function Controls({ store, range }: { store: Store; range: Range | null }) {
           ))}
         </select>
       </label>
-      <label>
-        in{" "}
-        <select
-          value={where === "" || where === "view" ? where : "range"}
-          onChange={(event) => {
-            const value = event.currentTarget.value;
-            const marked = store.range ?? { from: store.view.from, to: store.view.to };
-            store.setOption(
-              "flame-in",
-              value === "range" ? `${Math.round(marked.from)}-${Math.round(marked.to)}` : value,
-            );
-          }}
-        >
-          <option value="">the whole trace</option>
-          <option value="view">what is in view</option>
-          <option value="range">{store.range ? "the measured range" : "this very range"}</option>
-        </select>
-      </label>
+      <RangeChoice store={store} option="flame-in" />
       <label>
         of{" "}
         <select
@@ -293,33 +278,16 @@ function Controls({ store, range }: { store: Store; range: Range | null }) {
           {isUp ? "callers" : "callees"} of {shortName(of)} ✕
         </button>
       )}
-      {base ? (
-        <button onClick={() => store.setOption("flame-base", "")}>
-          against {rangeWords(store, base)} ✕
-        </button>
-      ) : (
-        <button
-          onClick={() => {
-            const { from, to } = range ?? store.range ?? { from: 0, to: store.durationNs };
-            store.setOption("flame-base", `${Math.round(from)}-${Math.round(to)}`);
-          }}
-          title="then choose another part of time: red is more of it than in this one, blue is less"
-        >
-          compare with this
-        </button>
-      )}
+      <AgainstChoice store={store} option="flame-base" range={range} />
     </div>
   );
 }
 
 export function FlamePanel({ store }: { store: Store }) {
   const kind = store.option("flame") || "cpu";
-  const where = store.option("flame-in");
-  const range: Range | null =
-    where === "view" ? { from: store.view.from, to: store.view.to } : rangeOf(where);
-  const wanted = store.option("flame-task");
-  const task = wanted ? ([...store.names].find(([, text]) => text === wanted)?.[0] ?? -1) : -1;
-  const base = rangeOf(store.option("flame-base"));
+  const range = chosenRange(store, "flame-in");
+  const task = store.option("flame-task");
+  const base = againstOf(store, "flame-base", range);
   const { now, before, isAsked } = useAnswers(store, kind, range, base, task);
   const find = store.option("flame-find");
   const isUp = store.option("flame-up") === "1";
@@ -357,7 +325,7 @@ export function FlamePanel({ store }: { store: Store }) {
       {flame && now && !now.samples && (
         <p class="faint pad">
           No sample of this kind{" "}
-          {range || task >= 0 ? "is in this part of the trace" : "was taken"}.
+          {range || task ? "is in this part of the trace" : "was taken"}.
         </p>
       )}
       {flame && now && now.samples > 0 && (

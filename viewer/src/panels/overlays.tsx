@@ -24,7 +24,11 @@ const KEYS: readonly [string, string][] = [
   ["g", "go to a time"],
   ["c", "colours: duration, spawn place, finding"],
   ["u", "times: from the beginning, or UTC"],
-  ["1 … 8", "panels: selected, life of a task, flame graph, chain, wakes, spans, events, notes"],
+  [
+    "1 … 9",
+    "panels: selected, life of a task, flame graph, chain, wakes, spans, events, notes, compare",
+  ],
+  ["b", "open another trace beside this one, on the same clock"],
   ["m", "a note at what is selected"],
   ["y", "copy the link of this view"],
   ["i, j", "save the lanes as a picture, the view as JSON"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The line at the top: which trace this is, and what can be done with it.
-import { openFiles } from "../app/files";
+import { openBeside, openFiles } from "../app/files";
 import type { Live } from "../app/live";
 import { copyLink } from "../app/share";
 import type { Store } from "../app/store";
@@ -13,14 +13,22 @@ const COLOURINGS: Record<Colouring, string> = {
   finding: "finding",
 };
 
-export function chooseFile(store: Store): void {
+function choose(open: (files: FileList) => Promise<void>): void {
   const input = document.createElement("input");
   input.type = "file";
   input.multiple = true;
   input.onchange = () => {
-    if (input.files) void openFiles(store, input.files);
+    if (input.files) void open(input.files);
   };
   input.click();
+}
+
+export function chooseFile(store: Store): void {
+  choose((files) => openFiles(store, files));
+}
+
+export function chooseBeside(store: Store): void {
+  choose((files) => openBeside(store.all[0] ?? store, files));
 }
 
 /** Newer copies of a process that runs: they come, or the reason why not. */
@@ -140,6 +148,14 @@ export function Top({ store }: { store: Store }) {
         >
           {store.view.theme === "dark" ? "Light" : "Dark"}
         </button>
+        {trace && (
+          <button
+            onClick={() => chooseBeside(store)}
+            title="another trace on the same clock, to compare with"
+          >
+            Beside <kbd>b</kbd>
+          </button>
+        )}
         <button onClick={() => chooseFile(store)}>Open file</button>
         <button
           onClick={() => {
