@@ -24,7 +24,7 @@ trace=build/demo
 service=build/cargo/demo/release/demo-service
 
 say "building kymo"
-tools/build.sh gcc >&2
+tools/build.sh gcc kymo adapters/tokio/libkymo-preload.so >&2
 say "building the service: examples/demo-service, axum on stable Tokio, no dependency on kymo"
 cargo build --locked --release --manifest-path examples/demo-service/Cargo.toml \
 	--target-dir build/cargo/demo ${check:+--quiet} >&2

@@ -16,6 +16,7 @@ import collections
 import concurrent.futures
 import fnmatch
 import json
+import multiprocessing
 import os
 import pathlib
 import re
@@ -31,6 +32,7 @@ EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
 SKIP_STATUS = 77
 SEED = int(time.time())
 RESULTS = {} # of suites that estimate
+AT_ONCE = 2 # suites of the gate: beside one that uses all CPUs, one that mostly uses one
 MESON_S = 3600  # as long as no suite takes
 ALONE_MAX, ALONE_RUNS = 3, 3 # programs that failed, and how often each then runs alone
 # Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
@@ -151,6 +153,17 @@ def build(variant, *targets):
     else:
         tally.failed.append((name, (done.stdout + done.stderr).strip()))
     return tally
+
+
+def build_product(*folders):
+    """Builds with gcc what is installed, and the programs of these test folders: no unit test."""
+    tally = build("gcc", "build.ninja")
+    if tally.failed:
+        return tally
+    inside = tuple(str(ROOT / "build" / folder) + "/" for folder in folders)
+    files = [file for target in introspect("build", "targets") for file in target["filename"]
+             if target["installed"] or file.startswith(inside)]
+    return build("gcc", *sorted(os.path.relpath(file, ROOT / "build") for file in files))
 
 
 def introspect(directory, what):
@@ -423,10 +436,23 @@ def suite_model():
     return tally
 
 
+def of_product(name, path, *arguments):
+    """A script that needs the program and its libraries as `meson install` takes them."""
+    run_script = script(name, path, *arguments)
+
+    def suite():
+        tally = build_product()
+        if not tally.failed:
+            tally.add(run_script())
+        return tally
+
+    return suite
+
+
 def crash(name, kills, tokio_kills, seed=None):
     """seed None: the run's own."""
     chosen = str(SEED if seed is None else seed)
-    tally = build("gcc")
+    tally = build_product("test/crash", "test/cli")
     if not tally.failed:
         tally.add(command(f"{name}-tokio", [
             sys.executable, "test/crash/kill_tokio.py", "--build", "build", "--seed", chosen,
@@ -507,7 +533,7 @@ def suites():
         "cli": lambda: meson_suite("cli", "gcc", factor=6, want=is_gate_script),
         "gcc": lambda: meson_suite("gcc", "gcc", factor=6),
         "release": lambda: build("release"),
-        "symbols": script("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),
+        "symbols": of_product("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),
         "bare": script("bare", "tools/bare.sh"),
         "tsan-all": lambda: meson_suite("tsan-all", "tsan", factor=12, want=under(
             *(f"test/unit/{room}" for room in (
@@ -521,7 +547,7 @@ def suites():
         "tokio": script("tokio", "test/tokio/matrix.py", "--gate", timeout_s=1200),
         "crates": script("crates", "test/crates/run.py", "--gate", timeout_s=600),
         "crates-all": script("crates-all", "test/crates/run.py", timeout_s=3600),
-        "journey": script("journey", "test/journey.py", timeout_s=600),
+        "journey": of_product("journey", "test/journey.py"),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
         "perfetto": script("perfetto", "test/interop/perfetto.py", timeout_s=900),
@@ -557,8 +583,8 @@ def suites():
 
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
-    "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "viewer-smoke",
-                     "crash-seed", "tokio", "crates", "journey", "demo"),
+    "gate": CHEAP + ("asan", "demo", "wasm", "viewer-smoke", "crash-seed", "tokio", "crates",
+                     "journey", "shipped", "tsan", "cli", "symbols"),
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
         "wasm", "viewer-test", "interop", "perfetto", "crates-all", "journey", "demo", "guide",
@@ -592,43 +618,57 @@ def check_skips(tally, rows):
             tally.failed.append((name, "skipped without a reason"))
 
 
-def cpu_seconds():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def cpu_ticks():
     """(of all CPUs since boot, stolen by the hypervisor)"""
     fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     return sum(map(int, fields)), int(fields[7])
 
 
-def run(names, table):
-    """Returns the sums, and a row for the JSON of each suite."""
-    total, rows, report = Tally(), expected_skips(), []
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run_suite(name):
+    """One suite, in a process that runs no other meanwhile: its tally, and a row for the JSON."""
+    started, cpu_before = time.monotonic(), cpu_seconds()
+    if sys.stdout.isatty():
+        print(f"        {name} ...", flush=True)
+    try:
+        tally = suites()[name]()
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        tally = Tally()
+        tally.failed.append((name, f"{type(error).__name__}: {error}"))
+    check_skips(tally, expected_skips())
+    return tally, {"suite": name, "seconds": round(time.monotonic() - started, 1),
+                   "cpu_seconds": round(cpu_seconds() - cpu_before, 1),
+                   "passed": len(tally.passed), "skipped": len(tally.skipped),
+                   "failed": [case for case, _ in tally.failed], "result": RESULTS.get(name)}
+
+
+def print_suite(number, count, width, tally, row):
+    print(f"[{number:2}/{count}] {row['suite']:<{width}} {tally.line()}"
+          f"  ({row['seconds']:.0f} s, CPU {row['cpu_seconds']:.0f} s)", flush=True)
+    for case, detail in tally.failed:
+        print(f"  FAILED {case}")
+        for line in str(detail).strip().splitlines()[:60]:
+            print(f"      {line}")
+    for skipped, reason in tally.skipped:
+        print(f"  skipped {skipped}: {reason}")
+
+
+def run(names, at_once):
+    """Returns the sums, and a row for the JSON of each suite, as they end."""
+    total, report = Tally(), []
     width = max(len(name) for name in names)
-    for number, name in enumerate(names, 1):
-        started, cpu_before = time.monotonic(), cpu_seconds()
-        print(f"[{number:2}/{len(names)}] {name:<{width}} ...", end="", flush=True)
-        try:
-            tally = table[name]()
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
-            tally = Tally()
-            tally.failed.append((name, f"{type(error).__name__}: {error}"))
-        check_skips(tally, rows)
-        seconds, cpu = time.monotonic() - started, cpu_seconds() - cpu_before
-        report.append({"suite": name, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1),
-                       "passed": len(tally.passed), "skipped": len(tally.skipped),
-                       "failed": [case for case, _ in tally.failed], "result": RESULTS.get(name)})
-        print(f"\r[{number:2}/{len(names)}] {name:<{width}} {tally.line()}"
-              f"  ({seconds:.0f} s, CPU {cpu:.0f} s)", flush=True)
-        for case, detail in tally.failed:
-            print(f"  FAILED {case}")
-            for line in str(detail).strip().splitlines()[:60]:
-                print(f"      {line}")
-        for skipped, reason in tally.skipped:
-            print(f"  skipped {skipped}: {reason}")
-        total.add(tally)
+    with concurrent.futures.ProcessPoolExecutor(
+            at_once, mp_context=multiprocessing.get_context("fork")) as pool:
+        running = [pool.submit(run_suite, name) for name in names]
+        for number, done in enumerate(concurrent.futures.as_completed(running), 1):
+            tally, row = done.result()
+            report.append(row)
+            print_suite(number, len(names), width, tally, row)
+            total.add(tally)
     return total, report
 
 
@@ -650,6 +690,8 @@ def main():
     table = suites()
     parser = argparse.ArgumentParser(description="Runs test suites and counts what they report.")
     parser.add_argument("--seed", type=int, default=SEED, help="of what is drawn at random")
+    parser.add_argument("--at-once", type=int, metavar="N",
+                        help=f"suites that run at a time (of the gate {AT_ONCE}, else 1)")
     parser.add_argument("suite", nargs="*",
                         help=f"a tier ({' '.join(TIERS)}), or any of: {' '.join(table)}")
     options = parser.parse_args()
@@ -661,7 +703,7 @@ def main():
         parser.error(f"no suite {unknown[0]!r}; there are: {' '.join(table)}")
     SEED = options.seed
     started, ticks = time.monotonic(), cpu_ticks()
-    total, report = run(wanted, table)
+    total, report = run(wanted, options.at_once or (AT_ONCE if asked == ["gate"] else 1))
     write_report(asked[0] if is_tier else "suites", started, ticks, report)
     print()
     print(total.line())

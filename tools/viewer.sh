@@ -24,12 +24,8 @@ fi
 	"../$output/viewer.html") >&2
 [ "${1:-build}" != build ] || exit 0
 
-# shellcheck disable=SC2046 # one word per source
-cc -std=gnu11 -O2 -ffp-contract=off -D_GNU_SOURCE -Iinclude -Isrc -o "$output/canonical" \
-	$(printf '%s\n' src/wire/*.c src/read/*.c src/analyze/*.c src/analyze/findings/*.c) \
-	src/base/alloc.c src/base/buf.c src/base/byte_source.c src/base/error.c \
-	src/base/json_write.c src/base/text.c src/base/utf8.c test/wasm/canonical.c
-export KYMO_ENGINE=$output/engine.wasm KYMO_CANONICAL=$output/canonical KYMO=build/kymo
+tools/build.sh gcc kymo test/wasm/canonical >&2
+export KYMO_ENGINE=$output/engine.wasm KYMO_CANONICAL=build/test/wasm/canonical KYMO=build/kymo
 export KYMO_VIEWER=$output/viewer.html
 [ "$1" != measure ] || exec node test/viewer/measure.mjs "$2"
 if [ "$1" = pictures ]; then

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # wasm.sh - builds the reading engine for wasm32 with the distribution's clang and lld, and compares
-# it in node with a native build of the same sources: same traces, same bytes.
+# it in node with the native build: same traces, same bytes.
 set -eu
 cd "$(dirname "$0")/.."
 output=build/wasm
@@ -20,7 +20,6 @@ clang --target=wasm32 -nostdlib -ffreestanding -mbulk-memory $flags \
 	-Wl,--export=kymo_wasm_canonical,--export=kymo_wasm_result \
 	-Wl,--export=kymo_wasm_result_bytes \
 	-o "$output/kymo.wasm" $sources src/analyze/wasm/engine.c src/analyze/wasm/libc.c
-# shellcheck disable=SC2086
-cc $flags -D_GNU_SOURCE -o "$output/canonical" $sources test/wasm/canonical.c
+tools/build.sh gcc test/wasm/canonical >&2
 
-KYMO_WASM=$output/kymo.wasm KYMO_CANONICAL=$output/canonical node --test test/wasm/
+KYMO_WASM=$output/kymo.wasm KYMO_CANONICAL=build/test/wasm/canonical node --test test/wasm/
