@@ -155,14 +155,16 @@ def build(variant, *targets):
     return tally
 
 
-def build_product(*folders):
-    """Builds with gcc what is installed, and the programs of these test folders: no unit test."""
+def build_product(*paths):
+    """Builds with gcc what is installed, and these programs or all in these folders: no unit test
+    that was not named."""
     tally = build("gcc", "build.ninja")
     if tally.failed:
         return tally
-    inside = tuple(str(ROOT / "build" / folder) + "/" for folder in folders)
+    wanted = {ROOT / "build" / path for path in paths}
     files = [file for target in introspect("build", "targets") for file in target["filename"]
-             if target["installed"] or file.startswith(inside)]
+             if target["installed"] or wanted.intersection([path := pathlib.Path(file),
+                                                            *path.parents])]
     return build("gcc", *sorted(os.path.relpath(file, ROOT / "build") for file in files))
 
 
@@ -436,12 +438,13 @@ def suite_model():
     return tally
 
 
-def of_product(name, path, *arguments):
-    """A script that needs the program and its libraries as `meson install` takes them."""
-    run_script = script(name, path, *arguments)
+def of_product(name, path, *arguments, needs=(), timeout_s=600):
+    """A script that needs the program and its libraries as `meson install` takes them, and these
+    programs of the tests."""
+    run_script = script(name, path, *arguments, timeout_s=timeout_s)
 
     def suite():
-        tally = build_product()
+        tally = build_product(*needs)
         if not tally.failed:
             tally.add(run_script())
         return tally
@@ -516,6 +519,9 @@ def gate_under_load(rounds):
     return tally
 
 
+COUNTS = ("test/unit/tokio/ring_counts",) # what the matrix counts a ring's records with
+
+
 def suites():
     """Each in the order it runs: the cheap ones that fail most often first."""
     return {
@@ -544,30 +550,34 @@ def suites():
         "viewer-smoke": script("viewer-smoke", "tools/viewer.sh", "smoke", timeout_s=600),
         "viewer-test": script("viewer-test", "tools/viewer.sh", "test", timeout_s=1800),
         "crash-seed": lambda: crash("crash-seed", 10, 2, seed=1),
-        "tokio": script("tokio", "test/tokio/matrix.py", "--gate", timeout_s=1200),
+        "tokio": of_product("tokio", "test/tokio/matrix.py", "--gate", needs=COUNTS,
+                            timeout_s=1200),
         "crates": script("crates", "test/crates/run.py", "--gate", timeout_s=600),
         "crates-all": script("crates-all", "test/crates/run.py", timeout_s=3600),
         "journey": of_product("journey", "test/journey.py"),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
-        "interop": script("interop", "test/interop/run.py", timeout_s=900),
-        "perfetto": script("perfetto", "test/interop/perfetto.py", timeout_s=900),
-        "guide": script("guide", "test/cli/test_guide.py", timeout_s=900),
-        "allocs": script("allocs", "test/tokio/allocs.py", timeout_s=900),
-        "metrics": script("metrics", "test/tokio/metrics.py", timeout_s=600),
-        "off-cpu": script("off-cpu", "test/tokio/off_cpu.py", timeout_s=600),
-        "places": script("places", "test/tokio/places.py", timeout_s=1800),
-        "usdt": script("usdt", "test/tokio/usdt.py", timeout_s=900),
-        "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
-        "faults": script("faults", "test/faults/run.py", timeout_s=1800),
+        "interop": of_product("interop", "test/interop/run.py", timeout_s=900),
+        "perfetto": of_product("perfetto", "test/interop/perfetto.py", timeout_s=900),
+        "guide": of_product("guide", "test/cli/test_guide.py", timeout_s=900),
+        "allocs": of_product("allocs", "test/tokio/allocs.py", timeout_s=900),
+        "metrics": of_product("metrics", "test/tokio/metrics.py", timeout_s=600),
+        "off-cpu": of_product("off-cpu", "test/tokio/off_cpu.py", needs=("test/cli/deny_calls",)),
+        "places": of_product("places", "test/tokio/places.py", timeout_s=1800),
+        "usdt": of_product("usdt", "test/tokio/usdt.py", timeout_s=900),
+        "stuck": of_product("stuck", "test/tokio/stuck.py", needs=("test/unit/tokio/watch_ring",)),
+        "faults": of_product("faults", "test/faults/run.py", timeout_s=1800),
         "corpus": suite_corpus,
         "check-s3": suite_s3,
         "check-otlp": suite_otlp,
         "model": suite_model,
-        "truth": script("truth", "test/tokio/truth.py", "--runs", "40", timeout_s=4 * 3600),
-        "stacks": script("stacks", "test/stacks/run_stacks.py", timeout_s=1800),
+        "truth": of_product("truth", "test/tokio/truth.py", "--runs", "40",
+                            needs=("test/cli/alloc_host",), timeout_s=4 * 3600),
+        "stacks": of_product("stacks", "test/stacks/run_stacks.py", needs=("test/stacks",),
+                             timeout_s=1800),
         "diff-groups": diff_groups,
-        "diagonal": script("diagonal", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
-        "matrix": script("matrix", "test/tokio/matrix.py", timeout_s=4 * 3600),
+        "diagonal": of_product("diagonal", "test/tokio/matrix.py", "--diagonal", needs=COUNTS,
+                               timeout_s=1200),
+        "matrix": of_product("matrix", "test/tokio/matrix.py", needs=COUNTS, timeout_s=4 * 3600),
         "reliability": suite_reliability,
         "attach": lambda: attach_rounds("attach", 20, 1200),
         "attach-rounds": lambda: attach_rounds("attach-rounds", 200, 3600),
