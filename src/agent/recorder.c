@@ -16,6 +16,7 @@
 #include <record/sample/sampler.h>
 #include <agent/own_agent.h>
 #include <agent/own_options.h>
+#include <agent/own_sources.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -62,12 +63,13 @@ static void *run(void *ctx)
 	setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + DRAIN_NICE);
 	for (;;) {
 		struct ky_bell_reading reading = ky_bell_read(ky_engine_live_ring());
-		uint64_t until_ns;
+		uint64_t until_ns, sources_ns;
 
 		if (__atomic_load_n(&recorder->is_stopping, __ATOMIC_SEQ_CST))
 			break;
 		until_ns = ky_own_agent_step(&recorder->own, live_ring());
-		ky_bell_wait(&reading, until_ns);
+		sources_ns = ky_own_sources_step(ky_now_ns(CLOCK_MONOTONIC));
+		ky_bell_wait(&reading, sources_ns < until_ns ? sources_ns : until_ns);
 		__atomic_fetch_add(&recorder->wakeups, 1, __ATOMIC_RELAXED);
 	}
 	ky_own_agent_last_dumps(&recorder->own, recorder->last_ring);
@@ -183,6 +185,9 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 	if (recorder->has_thread && recorder->pid == getpid() &&
 	    pthread_equal(recorder->thread, pthread_self()))
 		return -EDEADLK;
+	/* While their last events are still recorded. */
+	if (recorder->has_thread && recorder->pid == getpid())
+		ky_own_sources_end();
 	ky_engine_scan_modules();
 	is_streaming = ky_engine_mode() == KYMO_MODE_STREAM;
 	is_live = ky_engine_stop();
@@ -190,6 +195,7 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 	if (recorder->has_thread && recorder->pid == getpid()) {
 		recorder->last_ring = is_live ? ky_engine.ring : NULL;
 		stop_thread(recorder);
+		ky_own_sources_end(); /* one that was added meanwhile */
 		ky_own_agent_end(&recorder->own, is_live && is_streaming ? ky_engine.ring : NULL);
 	}
 	err = __atomic_load_n(&recorder->own.last_error, __ATOMIC_RELAXED);
@@ -207,6 +213,7 @@ int kymo_recorder_reopen(void)
 	if (err || !recorder || recorder->pid == getpid())
 		return err;
 	ky_own_agent_forget(&recorder->own);
+	ky_own_sources_forget();
 	recorder->has_thread = false;
 	recorder->wakeups = 0;
 	recorder->pid = getpid();
@@ -254,6 +261,23 @@ static int refuse(void)
 		return KYMO_E_UNSUPPORTED;
 	/* Not so in a forked child that has not reopened. */
 	return ky_dumps_is_ours(&dumps) ? 0 : KYMO_E_CLOSED;
+}
+
+int kymo_event_source_add(const struct kymo_event_source *source)
+{
+	int number, err = refuse();
+
+	if (err)
+		return err;
+	number = ky_own_sources_add(source);
+	if (number > 0)
+		ky_bell_ring(ky_engine_ring());
+	return number;
+}
+
+int kymo_event_source_remove(int source)
+{
+	return ky_own_sources_remove(source);
 }
 
 static void give(struct kymo_dump_result *out, const struct kymo_dump_result *result)

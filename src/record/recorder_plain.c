@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <kymo/dump.h>
 #include <kymo/fatal.h>
+#include <kymo/source.h>
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
 #include <record/sample/sampler.h>
@@ -72,6 +73,18 @@ int kymo_trigger_add(const char *rules, char *errbuf, size_t errbuf_bytes)
 	(void)errbuf;
 	(void)errbuf_bytes;
 	return refuse();
+}
+
+int kymo_event_source_add(const struct kymo_event_source *source)
+{
+	(void)source;
+	return refuse();
+}
+
+int kymo_event_source_remove(int source)
+{
+	(void)source;
+	return -ENOENT;
 }
 
 int kymo_recorder_dump(const struct kymo_dump_options *options, struct kymo_dump_result *result)
