@@ -537,6 +537,15 @@ uint64_t ky_tokio_current_task(void)
 	return table ? word_at(self->current, table->id_offset) : 0;
 }
 
+uint64_t ky_tokio_current_owner(void)
+{
+	const struct ky_tokio_thread *self = &ky_tokio_self;
+
+	if (!self->depth || !ky_tokio_patched_table(self->current))
+		return 0;
+	return ((const uint64_t *)self->current)[HEADER_OWNER];
+}
+
 /* A task that is complete, and wakes who awaits it, spawns nothing any more: what that one spawns
  * at once on another thread is none of its. Without a waker of who awaits it there is nothing left
  * to wake but what its output wakes when it is dropped. */

@@ -96,6 +96,8 @@ uint32_t ky_tokio_complete(struct ky_tokio_thread *self, uint32_t copy);
 
 /* Id of the innermost open poll's task on this thread; 0: none is open. */
 uint64_t ky_tokio_current_task(void);
+/* The list that it stands in: that of its runtime, or of its local set. */
+uint64_t ky_tokio_current_owner(void);
 
 /* The table of a header; NULL for one we did not patch. */
 const struct ky_tokio_table *ky_tokio_patched_table(const void *header);

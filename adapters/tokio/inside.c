@@ -6,6 +6,7 @@
 
 #include "hooks.h"
 #include "running.h"
+#include "runtimes.h"
 #include "search.h"
 
 #define TEXT_BYTES 128
@@ -57,6 +58,13 @@ int kymo_tokio_stop(void)
 	result = ky_tokio_running_end(&answer);
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+int kymo_tokio_runtime_name(const char *name)
+{
+	uint64_t owner = ky_tokio_current_owner();
+
+	return owner ? ky_tokio_runtime_name(owner, name) : KYMO_E_CLOSED;
 }
 
 uint64_t kymo_tokio_task(void)

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "runtimes.h"
 
+#include <errno.h>
 #include <kymo/recorder.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "tables.h"
 
 #define RUNTIMES_MAX 256u
 #define LOCK_TRIES_MAX 1000u
 #define GENERATION_SHIFT 48
+#define NAME_BYTES 64u
 
 struct runtime {
 	uintptr_t handle;
@@ -20,6 +23,8 @@ struct runtime {
 	uint32_t worker_count;
 	bool is_retired; /* its last worker ended */
 	bool is_described;
+	uint32_t kind, copy; /* as they were described */
+	char name[NAME_BYTES];
 };
 
 static struct runtime runtimes[RUNTIMES_MAX];
@@ -65,11 +70,29 @@ static void start_over(struct runtime *runtime)
 	runtime->owner = 0;
 	runtime->is_retired = false;
 	runtime->is_described = false;
+	runtime->name[0] = '\0';
+}
+
+/* The lock is held, and not while it is said. Returns whether it has to be said. */
+static bool describe(struct runtime *runtime, uint32_t kind, uint32_t copy, struct runtime *out)
+{
+	if (runtime->is_described)
+		return false;
+	runtime->is_described = true;
+	runtime->kind = kind;
+	runtime->copy = copy;
+	*out = *runtime;
+	return true;
+}
+
+static void say(const struct runtime *runtime)
+{
+	kymo_runtime_describe(key_of(runtime), runtime->name, runtime->kind, runtime->copy);
 }
 
 uint64_t ky_tokio_runtime_enter(uintptr_t handle, uint32_t copy)
 {
-	struct runtime *runtime;
+	struct runtime *runtime, about;
 	uint64_t key = handle;
 	bool is_new = false;
 
@@ -81,12 +104,11 @@ uint64_t ky_tokio_runtime_enter(uintptr_t handle, uint32_t copy)
 			start_over(runtime);
 		runtime->worker_count++;
 		key = key_of(runtime);
-		is_new = !runtime->is_described;
-		runtime->is_described = true;
+		is_new = describe(runtime, KYMO_RUNTIME_MULTI_THREAD, copy, &about);
 	}
 	unlock();
 	if (is_new)
-		kymo_runtime_describe(key, "", KYMO_RUNTIME_MULTI_THREAD, copy);
+		say(&about);
 	return key;
 }
 
@@ -123,7 +145,7 @@ static uint64_t local_sets_of(uint32_t copy)
 
 uint64_t ky_tokio_runtime_of(uintptr_t handle, uint64_t owner, uint32_t kind, uint32_t copy)
 {
-	struct runtime *runtime;
+	struct runtime *runtime, about;
 	uint64_t key = handle;
 	bool is_new = false;
 
@@ -137,13 +159,35 @@ uint64_t ky_tokio_runtime_of(uintptr_t handle, uint64_t owner, uint32_t kind, ui
 			start_over(runtime);
 		runtime->owner = owner;
 		key = key_of(runtime);
-		is_new = !runtime->is_described;
-		runtime->is_described = true;
+		is_new = describe(runtime, public_kind(kind), copy, &about);
 	}
 	unlock();
 	if (is_new)
-		kymo_runtime_describe(key, "", public_kind(kind), copy);
+		say(&about);
 	return key;
+}
+
+int ky_tokio_runtime_name(uint64_t owner, const char *name)
+{
+	struct runtime *named = NULL, about;
+	size_t bytes = strnlen(name, NAME_BYTES - 1);
+
+	if (!try_lock())
+		return -ENOENT;
+	for (uint32_t i = 0; i < runtime_count && owner; i++)
+		if (runtimes[i].owner == owner)
+			named = &runtimes[i];
+	if (named) {
+		memcpy(named->name, name, bytes);
+		named->name[bytes] = '\0';
+		about = *named;
+	}
+	unlock();
+	if (!named)
+		return -ENOENT;
+	if (about.is_described)
+		say(&about);
+	return 0;
 }
 
 void ky_tokio_runtimes_start_over(void)

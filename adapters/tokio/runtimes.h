@@ -21,6 +21,10 @@ void ky_tokio_runtime_leave(uint64_t key);
  * kind: enum ky_tokio_kind. */
 uint64_t ky_tokio_runtime_of(uintptr_t handle, uint64_t owner, uint32_t kind, uint32_t copy);
 
+/* The runtime whose tasks have this owner has this name, also in later recordings. Returns 0;
+ * -ENOENT: no task of it was seen. */
+int ky_tokio_runtime_name(uint64_t owner, const char *name);
+
 /* Another recording begins, which knows none of them yet. */
 void ky_tokio_runtimes_start_over(void);
 

@@ -13,7 +13,8 @@
  *     kymo_custom_end(&event);
  *
  * The values come in the order of the fields. In the trace an event also has the thread, and the
- * task that the thread polls. Gate: KYMO_GATE_CUSTOM.
+ * task that the thread polls. Gate: KYMO_GATE_CUSTOM. event.h makes all of this from a list of
+ * fields.
  * Errors:  an event that does not fit, or whose values do not match its type, is left out and
  *          counted as lost.
  * Threads: any.      Signals: unsafe.      Since 0.1
@@ -38,9 +39,12 @@ enum kymo_custom_type {
 	KYMO_CUSTOM_STRING = 4,   /* in the event, at most 512 bytes: cut */
 	KYMO_CUSTOM_INTERNED = 7, /* of kymo_string_intern(): for texts that repeat */
 	KYMO_CUSTOM_U64 = 9,
-	KYMO_CUSTOM_OPTIONAL = 0x80 /* added: the value may be absent */
+	KYMO_CUSTOM_LIST = 14,      /* values of one type */
+	KYMO_CUSTOM_MAP = 15,       /* pairs; keys are neither lists nor maps */
+	KYMO_CUSTOM_OPTIONAL = 0x80 /* added to a field's type: the value may be absent */
 };
 #define KYMO_CUSTOM_STRING_BYTES_MAX 512u
+#define KYMO_CUSTOM_DEPTH_MAX 4u /* lists and maps inside each other */
 
 struct kymo_custom_field {
 	const char *name; /* UTF-8, at most 127 bytes */
@@ -55,6 +59,22 @@ struct kymo_custom_field {
  */
 KYMO_API uint32_t kymo_custom_register(const char *name, const struct kymo_custom_field *fields,
 				       uint32_t field_count);
+
+/* A type that registers itself, in a static of the program, which fills the first three. */
+struct kymo_custom_kind {
+	const char *name;
+	const struct kymo_custom_field *fields;
+	uint32_t field_count;
+	uint32_t reserved;
+	uint64_t known; /* 0 at first: what the recorder that is open calls it */
+};
+
+/* The id of the type for the recorder that is open now, registered when it is asked for first.
+ *
+ * Returns  as kymo_custom_register()
+ * Threads  any; takes a lock the first time.      Cost: two loads after that.
+ */
+KYMO_API uint32_t kymo_custom_id(struct kymo_custom_kind *kind);
 
 /* An event that is being written; on the stack. */
 struct kymo_custom {
@@ -121,6 +141,19 @@ static inline void kymo_custom_string(struct kymo_custom *event, const char *tex
 		memcpy(&event->words[event->count], text, bytes);
 	}
 	event->count += words;
+}
+
+/* Before count values of this type, each as its own function puts it. */
+static inline void kymo_custom_list(struct kymo_custom *event, uint32_t type, uint32_t count)
+{
+	kymo_custom_u64(event, (uint64_t)type << 32 | count);
+}
+
+/* Before count pairs, a key and its value each. */
+static inline void kymo_custom_map(struct kymo_custom *event, uint32_t key_type,
+				   uint32_t value_type, uint32_t count)
+{
+	kymo_custom_u64(event, (uint64_t)value_type << 40 | (uint64_t)key_type << 32 | count);
 }
 
 /* Before the value of an optional field; false: no value follows. */

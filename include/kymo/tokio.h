@@ -42,6 +42,16 @@ KYMO_API int kymo_tokio_start(char *text, size_t text_bytes);
  */
 KYMO_API int kymo_tokio_stop(void);
 
+/* Names the runtime of the task whose poll is the innermost one open on this thread, in traces from
+ * now on, until the runtime ends.
+ *
+ * name     UTF-8, cut at 63 bytes
+ * Returns  0; KYMO_E_CLOSED: no poll of this thread is recorded; -ENOENT: a task of a local set, or
+ *          of one runtime too many
+ * Threads  any.      Signals: unsafe.
+ */
+KYMO_API int kymo_tokio_runtime_name(const char *name);
+
 /* Tokio's id of the task whose poll is the innermost one open on this thread; 0: none is, or it is
  * not seen. What Tokio says (`tokio::task::id()`) must be equal. */
 KYMO_API uint64_t kymo_tokio_task(void);

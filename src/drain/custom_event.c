@@ -3,6 +3,7 @@
  * with a schema of its own. Everything in the ring may be a lie. */
 #include <drain/convert_stage.h>
 
+#include <kymo/runtime.h>
 #include <kymo/schema.h>
 #include <string.h>
 #include <wire/event_schema.h>
@@ -17,7 +18,7 @@ struct custom_words {
 
 /* Of one event: pool ids of its interned strings, which stand before it. */
 struct pools {
-	uint32_t ids[KYMO_CUSTOM_FIELDS_MAX];
+	uint32_t ids[KYMO_CUSTOM_WORDS_MAX];
 	uint32_t count, at;
 };
 
@@ -55,36 +56,98 @@ static void collect(struct custom_words *out, const struct ky_rec *rec)
 		out->words[i] = i % 2 ? rec[(i + 1) / 2].ticks : rec[(i + 1) / 2].a;
 }
 
+/* What stands before the elements of a list or the pairs of a map. */
+struct container {
+	uint32_t count;
+	uint8_t key, value; /* key 0: of a list */
+};
+
+static bool is_scalar(uint32_t type)
+{
+	switch (type) {
+	case KY_TYPE_I64:
+	case KY_TYPE_F64:
+	case KY_TYPE_BOOL:
+	case KY_TYPE_STRING:
+	case KY_TYPE_POOLED_STRING:
+	case KY_TYPE_VARINT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_container(uint32_t type)
+{
+	return type == KY_TYPE_LIST || type == KY_TYPE_MAP;
+}
+
+static struct container next_container(struct custom_words *from, uint8_t type)
+{
+	uint64_t head = next(from), first = head >> 32 & 0xff, second = head >> 40;
+	struct container out = {.count = (uint32_t)head};
+	uint64_t value = type == KY_TYPE_LIST ? first : second;
+
+	/* An element takes a word at least. */
+	if (out.count > from->count - from->at || value > UINT8_MAX ||
+	    (type == KY_TYPE_LIST ? second != 0 : !is_scalar((uint32_t)first)) ||
+	    !(is_scalar((uint32_t)value) || is_container((uint32_t)value)))
+		from->is_bad = true;
+	if (from->is_bad)
+		return (struct container){.count = 0};
+	out.value = (uint8_t)value;
+	out.key = type == KY_TYPE_LIST ? 0 : (uint8_t)first;
+	return out;
+}
+
+/* Whether a value of this type stands at the cursor, which moves after it; fills pools. */
+static void check_value(struct ky_convert *convert, struct custom_words *words, uint8_t type,
+			struct pools *pools, uint32_t depth)
+{
+	struct container inner;
+	size_t bytes;
+
+	if (type == KY_TYPE_STRING) {
+		(void)next_text(words, &bytes);
+	} else if (type == KY_TYPE_POOLED_STRING) {
+		uint64_t string = next(words);
+
+		if (!words->is_bad)
+			pools->ids[pools->count++] = ky_string_pool(&convert->common->names,
+								    &convert->chunk, string);
+	} else if (is_scalar(type)) {
+		(void)next(words);
+	} else if (is_container(type) && depth < KYMO_CUSTOM_DEPTH_MAX) {
+		inner = next_container(words, type);
+		for (uint32_t i = 0; i < inner.count && !words->is_bad; i++) {
+			if (inner.key)
+				check_value(convert, words, inner.key, pools, depth + 1);
+			check_value(convert, words, inner.value, pools, depth + 1);
+		}
+	} else {
+		words->is_bad = true;
+	}
+}
+
 /* Whether the words are what the schema says, to the end; fills pools. */
 static bool check(struct ky_convert *convert, struct custom_words *words, const uint8_t *at,
 		  const uint8_t *end, struct pools *pools)
 {
 	struct ky_event_field field;
-	size_t bytes;
 
-	while (ky_schema_field(&at, end, &field)) {
-		if (field.type & KY_TYPE_OPTIONAL && !next(words))
-			continue;
-		switch (field.type & ~KY_TYPE_OPTIONAL) {
-		case KY_TYPE_STRING:
-			(void)next_text(words, &bytes);
-			break;
-		case KY_TYPE_POOLED_STRING:
-			if (pools->count == KYMO_CUSTOM_FIELDS_MAX)
-				return false;
-			pools->ids[pools->count++] = ky_string_pool(&convert->common->names,
-								    &convert->chunk, next(words));
-			break;
-		default:
-			(void)next(words);
-			break;
-		}
+	while (!words->is_bad && ky_schema_field(&at, end, &field)) {
+		uint8_t type = field.type & (uint8_t)~KY_TYPE_OPTIONAL;
+
+		if (!is_scalar(type) && !is_container(type))
+			return false;
+		if (!(field.type & KY_TYPE_OPTIONAL) || next(words))
+			check_value(convert, words, type, pools, 0);
 	}
 	return !words->is_bad && words->at == words->count;
 }
 
-static void write_value(struct ky_trc_enc *enc, struct custom_words *words, uint8_t type,
-			struct pools *pools)
+static void write_scalar(struct ky_trc_enc *enc, struct custom_words *words, uint8_t type,
+			 struct pools *pools)
 {
 	uint64_t word;
 	const char *text;
@@ -114,6 +177,28 @@ static void write_value(struct ky_trc_enc *enc, struct custom_words *words, uint
 	default:
 		ky_trc_enc_varint(enc, next(words));
 		return;
+	}
+}
+
+/* What check_value() has found to be whole: it goes no deeper than that did. */
+static void write_value(struct ky_trc_enc *enc, struct custom_words *words, uint8_t type,
+			struct pools *pools)
+{
+	struct container inner;
+
+	if (!is_container(type)) {
+		write_scalar(enc, words, type, pools);
+		return;
+	}
+	inner = next_container(words, type);
+	ky_trc_enc_count(enc, inner.count);
+	for (uint32_t i = 0; i < inner.count; i++) {
+		if (inner.key) {
+			ky_trc_enc_u8(enc, inner.key);
+			write_scalar(enc, words, inner.key, pools);
+		}
+		ky_trc_enc_u8(enc, inner.value);
+		write_value(enc, words, inner.value, pools);
 	}
 }
 
@@ -190,12 +275,47 @@ static bool write_event(struct ky_convert *convert, const struct ky_dthread *thr
 	return true;
 }
 
+static uint32_t u32_of(uint64_t number)
+{
+	return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+static bool write_runtime_metrics(struct ky_convert *convert, const struct ky_rec *rec, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+	struct custom_words words;
+	uint32_t name;
+
+	collect(&words, rec);
+	if (words.count != 2 + KY_RUNTIME_METRICS_COUNT)
+		return false;
+	name = ky_string_pool(&convert->common->names, &convert->chunk, next(&words));
+	ky_trc_enc_event(enc, KY_EV_RUNTIME_METRICS, ns);
+	ky_trc_enc_u32(enc, name);
+	ky_trc_enc_u32(enc, u32_of(next(&words)));
+	ky_trc_enc_u32(enc, u32_of(next(&words)));
+	for (uint32_t i = 2; i < KY_RUNTIME_METRICS_COUNT; i++) {
+		uint64_t number = next(&words);
+
+		ky_trc_enc_opt_varint(enc, number != KYMO_RUNTIME_NUMBER_UNKNOWN, number);
+	}
+	return true;
+}
+
+_Static_assert(KY_F_RUNTIME_METRICS_COUNT == 1 + KY_RUNTIME_METRICS_COUNT, "the same numbers");
+
 void ky_convert_custom(struct ky_convert *convert, const struct ky_dthread *thread,
 		       const struct ky_rec *rec, uint64_t ns)
 {
+	bool is_known;
+
 	if (convert->retain.is_on && !ky_retain_writes(convert, KY_RETAIN_CUSTOM, 0, ns))
 		return;
-	if (write_event(convert, thread, rec, ns))
+	if (rec->a == KY_SCHEMA_RUNTIME_METRICS)
+		is_known = write_runtime_metrics(convert, rec, ns);
+	else
+		is_known = write_event(convert, thread, rec, ns);
+	if (is_known)
 		return;
 	convert->common->stats.records_lost++;
 	ky_chunk_loss(&convert->chunk,

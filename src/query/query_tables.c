@@ -425,7 +425,8 @@ static const struct ky_query_column custom_values[] = {
 	CALL("field", TEXT, custom_field, "Name of the field"),
 	CALL("type", TEXT, custom_type, "Its type: varint, i64, f64, bool, string .."),
 	CALL("value", ANY, custom_value,
-	     "Its value; NULL: absent, a container or a stack, or a text without room"),
+	     "Its value; of a list or a map JSON text, pairs as [key, value]; NULL: absent, "
+	     "bytes, a stack, or a text without room"),
 	CALL("unit", TEXT, custom_unit, "Its unit"),
 };
 

@@ -2,6 +2,7 @@
 #include <read/custom.h>
 
 #include <base/hash.h>
+#include <read/container_text.h>
 #include <read/load.h>
 #include <string.h>
 
@@ -167,6 +168,21 @@ static uint64_t text_of(struct ky_load *load, const struct ky_value *value)
 	return name;
 }
 
+static uint64_t container_of(struct ky_load *load, const struct ky_value *value)
+{
+	uint32_t name = KY_NONE;
+	struct ky_buf text;
+
+	ky_buf_init(&text, 0);
+	if (ky_container_text(&text, load->reader->dec, value))
+		name = ky_names_intern_below(&load->private->names, text.bytes, text.used,
+					     TEXTS_MAX);
+	ky_buf_release(&text);
+	if (name == KY_NONE)
+		ky_leave_out(load->private, KY_LEFT_CUSTOM_TEXTS);
+	return name;
+}
+
 static uint64_t word_of(struct ky_load *load, const struct ky_value *value)
 {
 	uint64_t word;
@@ -175,6 +191,10 @@ static uint64_t word_of(struct ky_load *load, const struct ky_value *value)
 	case KY_TYPE_STRING:
 	case KY_TYPE_POOLED_STRING:
 		return text_of(load, value);
+	case KY_TYPE_LIST:
+	case KY_TYPE_MAP:
+	case KY_TYPE_STRING_MAP:
+		return container_of(load, value);
 	case KY_TYPE_I64:
 	case KY_TYPE_F64:
 	case KY_TYPE_BOOL:
@@ -275,6 +295,9 @@ static uint8_t kind_of(uint8_t type)
 	switch (type) {
 	case KY_TYPE_STRING:
 	case KY_TYPE_POOLED_STRING:
+	case KY_TYPE_LIST:
+	case KY_TYPE_MAP:
+	case KY_TYPE_STRING_MAP:
 		return KY_CUSTOM_TEXT;
 	case KY_TYPE_I64:
 		return KY_CUSTOM_SIGNED;

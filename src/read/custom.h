@@ -3,7 +3,8 @@
  * program's own, each field with its value and type.
  *
  * A type is a name with its fields: events of one name and other fields are of another type.
- * Containers and stacks are known to be there; what is in them only the event itself says.
+ * A list or a map is a text, JSON; bytes and stacks are known to be there, and what is in them only
+ * the event itself says.
  * Memory:      16 bytes an event, and 8 a field and 64 fields; at most 384 MiB. Beyond: counted in
  *              left_outs, and in the type.
  */
@@ -39,7 +40,7 @@ enum ky_custom_kind {
 	KY_CUSTOM_REAL,
 	KY_CUSTOM_FLAG,
 	KY_CUSTOM_TEXT,
-	KY_CUSTOM_WHOLE /* a container, bytes, or a stack: it is there */
+	KY_CUSTOM_WHOLE /* bytes or a stack: it is there */
 };
 
 struct ky_custom_value {

@@ -18,6 +18,11 @@
 #define KY_SCHEMA_UNIT_BYTES_MAX 31u
 #define KY_SCHEMAS_MAX 4096u
 
+/* In the place of a type's id: numbers of a runtime. What follows is the string of its name, and
+ * the numbers of struct kymo_runtime_metrics in their order. */
+#define KY_SCHEMA_RUNTIME_METRICS 0xffffffffu
+#define KY_RUNTIME_METRICS_COUNT 16u
+
 struct ky_event_field {
 	const char *name, *unit;
 	uint8_t type;

@@ -251,10 +251,10 @@ void test_busy(struct test_writer *writer, bool is_busy)
 	atomic_store(&writer->sub->state, writer->depth << 8 | is_busy);
 }
 
-void test_emit(struct test_writer *writer, uint64_t ns, uint32_t type, uint32_t arg, uint32_t words,
-	       uint64_t a, uint64_t b, uint64_t c)
+void test_emit_words(struct test_writer *writer, uint64_t ns, uint32_t type, uint32_t arg,
+		     uint32_t words, const uint64_t *payload)
 {
-	uint64_t payload[3] = {a, b, c}, ticks = test_ticks(ns);
+	uint64_t ticks = test_ticks(ns);
 
 	if (!writer->sub || writer->offset + 8 * (1 + words + 2) > KY_SLOT_BYTES - 8)
 		test_writer_claim(writer, ns);
@@ -263,7 +263,7 @@ void test_emit(struct test_writer *writer, uint64_t ns, uint32_t type, uint32_t 
 		put(writer, ticks, KYMO_RECORD_TIME, 0, 1, &ticks);
 	}
 	if (type == KYMO_RECORD_POLL_BEGIN && writer->depth < KY_OPEN_DEPTH) {
-		atomic_store(&writer->sub->open[writer->depth].task_word, a);
+		atomic_store(&writer->sub->open[writer->depth].task_word, payload[0]);
 		atomic_store(&writer->sub->open[writer->depth].begin_ticks, ticks);
 	}
 	put(writer, ticks, type, arg, words, payload);
@@ -273,6 +273,14 @@ void test_emit(struct test_writer *writer, uint64_t ns, uint32_t type, uint32_t 
 		writer->depth--;
 	atomic_store(&writer->sub->state, writer->depth << 8);
 	writer->last_ticks = ticks;
+}
+
+void test_emit(struct test_writer *writer, uint64_t ns, uint32_t type, uint32_t arg, uint32_t words,
+	       uint64_t a, uint64_t b, uint64_t c)
+{
+	const uint64_t payload[3] = {a, b, c};
+
+	test_emit_words(writer, ns, type, arg, words, payload);
 }
 
 void test_poll(struct test_writer *writer, uint64_t ns, uint64_t task, uint32_t name)

@@ -71,6 +71,8 @@ void test_writer_exit(struct test_writer *writer, uint64_t ns, bool is_parked);
 void test_writer_continue(struct test_writer *writer, struct test_writer *parked, uint64_t ns);
 void test_busy(struct test_writer *writer, bool is_busy);
 
+void test_emit_words(struct test_writer *writer, uint64_t ns, uint32_t type, uint32_t arg,
+		     uint32_t words, const uint64_t *payload);
 void test_emit(struct test_writer *writer, uint64_t ns, uint32_t type, uint32_t arg, uint32_t words,
 	       uint64_t a, uint64_t b, uint64_t c);
 void test_poll(struct test_writer *writer, uint64_t ns, uint64_t task, uint32_t name);

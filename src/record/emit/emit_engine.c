@@ -577,6 +577,7 @@ int ky_engine_open(const struct kymo_recorder_options *options,
 	memset(&engine->modules, 0, sizeof(engine->modules));
 	ky_module_map_scan(&engine->modules, &engine->directory, &engine->clock);
 	engine->has_options = true;
+	__atomic_store_n(&engine->open_serial, engine->open_serial + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&engine->gates, engine->options.gates, __ATOMIC_RELEASE);
 	set_phase(KY_LAZY);
 	if (options->flags & KYMO_RECORDER_PREPARED)

@@ -72,9 +72,10 @@ struct ky_parked {
 };
 
 struct ky_engine {
-	uint32_t phase;      /* atomic */
-	uint32_t generation; /* atomic; of the ring */
-	uint32_t gates;      /* atomic; as wanted, also while there is no ring */
+	uint32_t phase;       /* atomic */
+	uint32_t generation;  /* atomic; of the ring */
+	uint32_t open_serial; /* atomic; of the directory: ids of one are unknown to the next */
+	uint32_t gates;       /* atomic; as wanted, also while there is no ring */
 	int32_t last_error;
 	struct ky_ring *ring; /* atomic; the latest, NULL before the first; valid for ever */
 	struct ky_clock clock;

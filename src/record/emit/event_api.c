@@ -3,7 +3,9 @@
 #include <record/emit/emit_engine.h>
 
 #include <errno.h>
+#include <kymo/runtime.h>
 #include <kymo/schema.h>
+#include <stddef.h>
 #include <string.h>
 #include <wire/event_schema.h>
 
@@ -37,6 +39,8 @@ static bool is_type(uint32_t type)
 	case KYMO_CUSTOM_STRING:
 	case KYMO_CUSTOM_INTERNED:
 	case KYMO_CUSTOM_U64:
+	case KYMO_CUSTOM_LIST:
+	case KYMO_CUSTOM_MAP:
 		return type <= UINT8_MAX;
 	default:
 		return false;
@@ -76,6 +80,38 @@ uint32_t kymo_custom_register(const char *name, const struct kymo_custom_field *
 	ky_engine_unlock(mark);
 	errno = err;
 	return id;
+}
+
+uint32_t kymo_custom_id(struct kymo_custom_kind *kind)
+{
+	uint32_t serial = __atomic_load_n(&ky_engine.open_serial, __ATOMIC_RELAXED);
+	uint64_t known = __atomic_load_n(&kind->known, __ATOMIC_RELAXED);
+	uint32_t id;
+
+	if (known >> 32 == serial)
+		return (uint32_t)known;
+	id = kymo_custom_register(kind->name, kind->fields, kind->field_count);
+	if (id)
+		__atomic_store_n(&kind->known, (uint64_t)serial << 32 | id, __ATOMIC_RELAXED);
+	return id;
+}
+
+_Static_assert(sizeof(struct kymo_runtime_metrics) ==
+		       offsetof(struct kymo_runtime_metrics, global_queue_depth) +
+			       KY_RUNTIME_METRICS_COUNT * sizeof(uint64_t),
+	       "its numbers are one array");
+
+void kymo_runtime_metrics_record(const struct kymo_runtime_metrics *metrics)
+{
+	uint64_t words[2 + KY_RUNTIME_METRICS_COUNT] = {KY_SCHEMA_RUNTIME_METRICS};
+
+	if (metrics->size != sizeof(*metrics) || !kymo_gate_is_open(KYMO_GATE_CUSTOM))
+		return;
+	if (metrics->name && metrics->name[0])
+		words[1] = kymo_string_intern(metrics->name, strlen(metrics->name));
+	memcpy(&words[2], &metrics->global_queue_depth,
+	       KY_RUNTIME_METRICS_COUNT * sizeof(words[0]));
+	kymo_custom_write(words, 2 + KY_RUNTIME_METRICS_COUNT);
 }
 
 void kymo_custom_write(const uint64_t *words, uint32_t count)

@@ -81,7 +81,8 @@ static void values__have_their_type_and_stand_by_time(void **state)
 	assert_string_equal(ky_trace_name(c.trace, value_of(1, 4).text), "ann");
 	assert_int_equal(value_of(0, 5).kind, KY_CUSTOM_ABSENT);
 	assert_string_equal(ky_trace_name(c.trace, value_of(1, 5).text), "late");
-	assert_int_equal(value_of(1, 6).kind, KY_CUSTOM_WHOLE);
+	assert_int_equal(value_of(1, 6).kind, KY_CUSTOM_TEXT);
+	assert_string_equal(ky_trace_name(c.trace, value_of(1, 6).text), "{}");
 	assert_int_equal(value_of(1, 7).kind, KY_CUSTOM_ABSENT);
 	assert_int_equal(c.trace->left_out_count, 0);
 }

@@ -34,6 +34,8 @@ static void put_metrics(uint64_t ns, const char *runtime, uint32_t depth, uint32
 	ky_trc_enc_u32(&c.enc, name);
 	ky_trc_enc_u32(&c.enc, depth);
 	ky_trc_enc_u32(&c.enc, alive);
+	for (uint32_t i = KY_F_RUNTIME_METRICS_workers; i < KY_F_RUNTIME_METRICS_COUNT; i++)
+		ky_trc_enc_opt_varint(&c.enc, false, 0);
 }
 
 static void open_all(void)

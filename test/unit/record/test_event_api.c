@@ -3,7 +3,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
 
-#include <kymo/schema.h>
+#include <kymo/event.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,12 +89,81 @@ static void write__values_are_words_of_one_record(void **state)
 	test_recorder_close(&test);
 }
 
+#define PLACE(FIELD) FIELD(country, opt_string, "") FIELD(zip, opt_u64, "")
+#define PARCEL(FIELD)                                                                              \
+	FIELD(weight, f64, "kg")                                                                   \
+	FIELD(items, list_u64, "")                                                                 \
+	FIELD(prices, map_u64, "EUR")                                                              \
+	PLACE(FIELD)
+KYMO_EVENT(parcel, "Parcel", PARCEL)
+
+static void macro__writes_the_fields_in_their_order(void **state)
+{
+	static const struct kymo_custom_field same[] = {
+		{"weight", KYMO_CUSTOM_F64, "kg"},
+		{"items", KYMO_CUSTOM_LIST, ""},
+		{"prices", KYMO_CUSTOM_MAP, "EUR"},
+		{"country", KYMO_CUSTOM_STRING | KYMO_CUSTOM_OPTIONAL, ""},
+		{"zip", KYMO_CUSTOM_U64 | KYMO_CUSTOM_OPTIONAL, ""}};
+	static const uint64_t numbers[] = {5, 6};
+	static const char *const keys[] = {"box"};
+	const struct parcel event = {0.5, {numbers, 2}, {keys, numbers, 1}, NULL, {true, 10115}};
+	struct test_recorder test;
+
+	(void)state;
+	parcel_record(&event); /* nothing is open */
+	for (uint32_t round = 0; round < 2; round++) {
+		const struct test_record *record = NULL;
+		uint32_t id;
+
+		test_recorder_open(&test, 0, 0);
+		if (round) /* what one recorder calls it is not what the next one does */
+			(void)kymo_custom_register("Before", same, 5);
+		parcel_record(&event);
+		id = kymo_custom_register("Parcel", same, 5);
+		test_recorder_read(&test);
+		for (size_t i = 0; i < test.ring.count; i++)
+			if (test.ring.records[i].type == KYMO_RECORD_CUSTOM)
+				record = &test.ring.records[i];
+		assert_non_null(record);
+		assert_int_equal(record->words[0], id);
+		assert_int_equal(record->words[1], UINT64_C(0x3fe) << 52);
+		assert_int_equal(record->words[2], (uint64_t)KYMO_CUSTOM_U64 << 32 | 2);
+		/* type, weight, list of 2, map of one text and number, absent, present */
+		assert_int_equal(record->arg, 1 + 1 + 3 + (1 + 2 + 1) + 1 + 2);
+		test_recorder_close(&test);
+	}
+}
+
+static void macro__a_list_that_is_too_long_makes_no_event(void **state)
+{
+	static const uint64_t numbers[200];
+	const struct parcel event = {0.5, {numbers, 200}, {NULL, NULL, 0}, "de", {false, 0}};
+	struct test_recorder test;
+	uint32_t n = 0;
+
+	(void)state;
+	test_recorder_open(&test, 0, 0);
+	parcel_record(&event);
+	test_recorder_read(&test);
+	for (size_t i = 0; i < test.ring.count; i++) {
+		if (test.ring.records[i].type != KYMO_RECORD_CUSTOM)
+			continue;
+		assert_int_equal(test.ring.records[i].arg, 1); /* counted as lost */
+		n++;
+	}
+	assert_int_equal(n, 1);
+	test_recorder_close(&test);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(register__equal_types_have_equal_ids),
 		cmocka_unit_test(register__what_is_no_type_is_refused),
 		cmocka_unit_test(write__values_are_words_of_one_record),
+		cmocka_unit_test(macro__writes_the_fields_in_their_order),
+		cmocka_unit_test(macro__a_list_that_is_too_long_makes_no_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

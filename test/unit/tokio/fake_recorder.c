@@ -171,8 +171,8 @@ void kymo_conn_unseen(uint32_t count)
 
 void kymo_runtime_describe(uint64_t key, const char *name, uint32_t kind, uint32_t copy)
 {
-	(void)name;
-	runtime = (struct fake_runtime){runtime.count + 1, kind, copy, key};
+	runtime = (struct fake_runtime){runtime.count + 1, kind, copy, key, ""};
+	(void)snprintf(runtime.name, sizeof(runtime.name), "%s", name);
 }
 
 static _Atomic bool is_sampling;

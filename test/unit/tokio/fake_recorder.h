@@ -51,6 +51,7 @@ const char *fake_metadata(const char *key);
 struct fake_runtime {
 	uint32_t count, kind, copy;
 	uint64_t key;
+	char name[64];
 };
 struct fake_runtime fake_runtime(void);
 

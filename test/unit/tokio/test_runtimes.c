@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <kymo/recorder.h>
 
 #include "../../../adapters/tokio/runtimes.h"
@@ -46,6 +47,30 @@ static void runtimes__address_of_a_dropped_one_is_a_new_runtime(void **state)
 	assert_int_equal(fake_runtime().count, 2);
 }
 
+static void runtimes__have_a_name_in_this_recording_and_later_ones(void **state)
+{
+	uint64_t key = ky_tokio_runtime_of(0x50000, 11, KY_TOKIO_KIND_CURRENT_THREAD, 3);
+
+	(void)state;
+	assert_int_equal(ky_tokio_runtime_name(12, "main"), -ENOENT);
+	assert_int_equal(ky_tokio_runtime_name(0, "main"), -ENOENT);
+	assert_int_equal(fake_runtime().count, 1);
+	assert_int_equal(ky_tokio_runtime_name(11, "main"), 0);
+	assert_int_equal(fake_runtime().count, 2);
+	assert_int_equal(fake_runtime().key, key);
+	assert_int_equal(fake_runtime().kind, KYMO_RUNTIME_CURRENT_THREAD);
+	assert_int_equal(fake_runtime().copy, 3);
+	assert_string_equal(fake_runtime().name, "main");
+	fake_recorder_reset(UINT32_MAX);
+	ky_tokio_runtimes_start_over();
+	assert_int_equal(ky_tokio_runtime_of(0x50000, 11, KY_TOKIO_KIND_CURRENT_THREAD, 3), key);
+	assert_string_equal(fake_runtime().name, "main");
+	/* Another one at its address has none. */
+	assert_int_not_equal(ky_tokio_runtime_of(0x50000, 13, KY_TOKIO_KIND_CURRENT_THREAD, 3),
+			     key);
+	assert_string_equal(fake_runtime().name, "");
+}
+
 static void runtimes__another_owner_at_the_same_address_is_new(void **state)
 {
 	uint64_t first = ky_tokio_runtime_of(0x30000, 8, KY_TOKIO_KIND_CURRENT_THREAD, 0);
@@ -85,6 +110,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(runtimes__workers_and_tasks_share_the_key),
 		CASE(runtimes__address_of_a_dropped_one_is_a_new_runtime),
+		CASE(runtimes__have_a_name_in_this_recording_and_later_ones),
+		CASE(runtimes__have_a_name_in_this_recording_and_later_ones),
 		CASE(runtimes__another_owner_at_the_same_address_is_new),
 		CASE(runtimes__local_sets_share_one_key_and_are_no_runtime),
 		CASE(runtimes__beyond_the_table_the_address_is_the_key),
