@@ -153,7 +153,11 @@ def check_events(tap, options):
         wanted = {number: {
             "id": number, "price": number / 4, "took": number * 1000,
             "note": "näher" * (number % 5), "is_gift": number % 2 == 0, "balance": -number,
-            "to.country": "de", "to.zip": None if number % 3 else 10115} for number in range(100)}
+            "to.country": "de", "to.zip": None if number % 3 else 10115,
+            "items": list(range(number % 4)), "tags": ["new", "shop"],
+            "coupon": "spring" if number % 2 else None,
+            "weights": [["box", 1.5], ["lid", 0.25]], "rows": [[-1, 1], []],
+        } for number in range(100)}
         found = {number: {key: fields.get(key) for key in wanted[0]}
                  for number, fields in orders.items()}
         tap.check(found == wanted, "events: each has the values that were written", str(found))
@@ -186,6 +190,33 @@ def check_runtimes(tap, options):
                   "runtimes: every poll between start and shutdown, and no other", detail)
         tap.check(found.get("TaskTerminateEvent") == 38 and found.get("RuntimeEvent") == 5,
                   "runtimes: five runtimes, each with its tasks", detail)
+
+
+def check_attached(tap, options):
+    """Runtimes with names and their own numbers, a source, a dump that is read while it is made."""
+    program = build(options, "kymo", "--example", "named_runtimes", "--features",
+                    "metrics") / "named_runtimes"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        ran = run([program], pathlib.Path(name))
+        tap.check(ran.status == 0 and ran.out.split() == ["true"] * 3,
+                  "attached: the program's callbacks run, a dump is read, a source ends",
+                  ran.detail())
+        rows = events_of(options.kymo, ran.folder / "traces")
+        named = {row["fields"]["name"]: row["fields"]["kind"] for row in rows
+                 if row["event"] == "RuntimeEvent" and row["fields"]["name"]}
+        tap.check(named == {"front": 1, "back": 2}, "attached: both runtimes have their names",
+                  str(named))
+        numbers = [row["fields"] for row in rows if row["event"] == "RuntimeMetricsEvent"]
+        front = [row for row in numbers if row["runtime_name"] == "front"]
+        tap.check({row["runtime_name"]: row["workers"] for row in numbers}
+                  == {"front": 2, "back": 1}, "attached: numbers of both", str(numbers))
+        tap.check(front and front[-1]["alive_tasks"] == 7 and front[-1]["parks"] > 0
+                  and front[-1]["steals"] is None,
+                  "attached: the last ones are those of the tasks that wait; what stable Tokio "
+                  "does not say is absent", str(front[-1:]))
+        info = subprocess.run([options.kymo, "info", ran.folder / "traces"], text=True,
+                              capture_output=True, check=False).stdout
+        tap.check("source.samples" in info, "attached: the trace names its sources", info)
 
 
 def check_names(tap, options, program, folder):
@@ -444,8 +475,8 @@ def check_package(tap, options):
 
 
 GATE = (check_help, check_minimal, check_events, check_wrapped)
-ALL = GATE + (check_runtimes, check_libraries, check_attacked, check_features, check_tests,
-              check_package, check_matrix)
+ALL = GATE + (check_runtimes, check_attached, check_libraries, check_attacked, check_features,
+              check_tests, check_package, check_matrix)
 
 
 def main():

@@ -212,6 +212,8 @@ pub const KYMO_CUSTOM_BOOL: u32 = 3;
 pub const KYMO_CUSTOM_STRING: u32 = 4;
 pub const KYMO_CUSTOM_INTERNED: u32 = 7;
 pub const KYMO_CUSTOM_U64: u32 = 9;
+pub const KYMO_CUSTOM_LIST: u32 = 14;
+pub const KYMO_CUSTOM_MAP: u32 = 15;
 pub const KYMO_CUSTOM_OPTIONAL: u32 = 0x80;
 
 #[repr(C)]
@@ -222,6 +224,51 @@ pub struct kymo_span {
     pub name: u32,
     pub slot: u32,
 }
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct kymo_event_source {
+    pub size: usize,
+    pub name: *const c_char,
+    pub ctx: *mut c_void,
+    pub open: Option<unsafe extern "C" fn(ctx: *mut c_void) -> c_int>,
+    pub sample: Option<unsafe extern "C" fn(ctx: *mut c_void, now_ns: u64) -> u64>,
+    pub close: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
+}
+
+pub const KYMO_SOURCE_NEVER: u64 = u64::MAX;
+
+/// Numbers that are not known: KYMO_RUNTIME_NUMBER_UNKNOWN.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct kymo_runtime_metrics {
+    pub size: usize,
+    pub name: *const c_char,
+    pub global_queue_depth: u64,
+    pub alive_tasks: u64,
+    pub workers: u64,
+    pub local_queue_depth: u64,
+    pub local_queue_depth_max: u64,
+    pub blocking_threads: u64,
+    pub blocking_threads_idle: u64,
+    pub blocking_queue_depth: u64,
+    pub spawned_count: u64,
+    pub steal_count: u64,
+    pub steal_operation_count: u64,
+    pub overflow_count: u64,
+    pub budget_yield_count: u64,
+    pub io_ready_count: u64,
+    pub park_count: u64,
+    pub busy_ns: u64,
+}
+
+pub const KYMO_RUNTIME_NUMBER_UNKNOWN: u64 = u64::MAX;
+
+const _: () = assert!(
+    size_of::<kymo_event_source>() == 48
+        && size_of::<kymo_runtime_metrics>() == 144
+        && offset_of!(kymo_runtime_metrics, busy_ns) == 136
+);
 
 const _: () = assert!(
     size_of::<kymo_span>() == 24
@@ -279,6 +326,9 @@ extern "C" {
         field_count: u32,
     ) -> u32;
     pub fn kymo_custom_write(words: *const u64, count: u32);
+    pub fn kymo_runtime_metrics_record(metrics: *const kymo_runtime_metrics);
+    pub fn kymo_event_source_add(source: *const kymo_event_source) -> c_int;
+    pub fn kymo_event_source_remove(source: c_int) -> c_int;
 
     pub fn kymo_sys_poll_begin(task: u64, name: u32);
     pub fn kymo_sys_poll_end(flags: u32);
@@ -301,6 +351,7 @@ extern "C" {
     pub fn kymo_tokio_start(text: *mut c_char, text_bytes: usize) -> c_int;
     pub fn kymo_tokio_stop() -> c_int;
     pub fn kymo_tokio_task() -> u64;
+    pub fn kymo_tokio_runtime_name(name: *const c_char) -> c_int;
 }
 
 /// # Safety
@@ -322,4 +373,11 @@ pub unsafe fn kymo_tokio_stop() -> c_int {
 #[cfg(not(kymo_tokio))]
 pub unsafe fn kymo_tokio_task() -> u64 {
     0
+}
+
+/// # Safety
+/// It reads nothing.
+#[cfg(not(kymo_tokio))]
+pub unsafe fn kymo_tokio_runtime_name(_name: *const c_char) -> c_int {
+    KYMO_E_CLOSED
 }

@@ -3,6 +3,7 @@
 //!
 //!     KYMO_MODE=stream KYMO_TRACE_DIR=traces cargo run --example events
 //!     kymo events --json traces | grep OrderPlaced
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 static ORDERS: kymo::Counter = kymo::Counter::new("orders");
@@ -26,6 +27,14 @@ struct Order<'a> {
     balance: i64,
     #[kymo(flatten)]
     to: Place,
+    items: Vec<u64>,
+    #[kymo(intern)]
+    tags: Vec<&'static str>,
+    #[kymo(intern)]
+    coupon: Option<&'static str>,
+    #[kymo(unit = "kg")]
+    weights: BTreeMap<String, f64>,
+    rows: [Vec<i8>; 2],
     #[kymo(skip)]
     _secret: u64,
 }
@@ -42,6 +51,11 @@ async fn place(id: u64) {
         note: &"näher".repeat(id as usize % 5),
         is_gift: id % 2 == 0,
         balance: -(id as i64),
+        items: (0..id % 4).collect(),
+        tags: vec!["new", "shop"],
+        coupon: (id % 2 == 1).then_some("spring"),
+        weights: BTreeMap::from([("box".into(), 1.5), ("lid".into(), 0.25)]),
+        rows: [vec![-1, 1], vec![]],
         to: Place { country: "de", zip: (id % 3 == 0).then_some(10115) },
         _secret: 1,
     });

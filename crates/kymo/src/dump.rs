@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+use std::collections::VecDeque;
 use std::future::{Future, IntoFuture};
+use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+
+use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::error::Error;
 use crate::raw::{self, DumpOptions, Dumped};
@@ -20,7 +24,7 @@ use crate::recorder::c_string;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing is dumped before wait(), bytes(), request() or .await"]
+#[must_use = "nothing is dumped before wait(), bytes(), reader(), request() or .await"]
 #[derive(Default)]
 pub struct Dump {
     options: DumpOptions,
@@ -88,7 +92,7 @@ impl Dump {
     /// Asks for it and returns at once; nothing says how it went but [`Status`](crate::Status).
     pub fn request(self) {
         if self.error.is_none() {
-            let _ = raw::dump_then(&self.options, Box::new(|_| {}));
+            let _ = raw::dump_then(&self.options, None, Box::new(|_| {}));
         }
     }
 
@@ -101,6 +105,97 @@ impl Dump {
 
         self.error.map_or_else(|| raw::dump(&self.options, Some(&mut bytes)), Err)?;
         Ok(bytes)
+    }
+
+    /// Asks for it and returns at once with its bytes as Tokio's `AsyncRead`, which ends when it is
+    /// made: for the body of an answer, for example. What is not read yet is in memory; what
+    /// goes wrong is the error of a read.
+    ///
+    /// ```no_run
+    /// # async fn handler(mut socket: tokio::net::TcpStream) -> std::io::Result<()> {
+    /// let mut trace = kymo::dump().last(std::time::Duration::from_secs(10)).reader();
+    ///
+    /// tokio::io::copy(&mut trace, &mut socket).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reader(self) -> DumpReader {
+        let shared = Arc::new(Mutex::new(Bytes::default()));
+        let (taking, ending) = (shared.clone(), shared.clone());
+        let take = Box::new(move |more: &[u8]| {
+            // The two here alone: the reader was dropped.
+            if Arc::strong_count(&taking) > 2 {
+                Bytes::change(&taking, |bytes| bytes.made.extend(more));
+            }
+        });
+        let done = Box::new(move |result: Result<Dumped, Error>| {
+            Bytes::change(&ending, |bytes| bytes.end = Some(result.map(drop)));
+        });
+        let asked = match self.error {
+            Some(error) => Err(error),
+            None => raw::dump_then(&self.options, Some(take), done),
+        };
+
+        if let Err(why) = asked {
+            Bytes::change(&shared, |bytes| bytes.end = Some(Err(why)));
+        }
+        DumpReader { shared }
+    }
+}
+
+/// The bytes of a dump while it is made, read inside a runtime: of [`Dump::reader`].
+pub struct DumpReader {
+    shared: Arc<Mutex<Bytes>>,
+}
+
+#[derive(Default)]
+struct Bytes {
+    made: VecDeque<u8>,
+    end: Option<Result<(), Error>>,
+    waker: Option<Waker>,
+}
+
+impl Bytes {
+    /// Whom to wake, without the lock.
+    fn change(shared: &Mutex<Bytes>, change: impl FnOnce(&mut Bytes)) {
+        let mut bytes = shared.lock().unwrap_or_else(PoisonError::into_inner);
+
+        change(&mut bytes);
+        let waker = bytes.waker.take();
+
+        drop(bytes);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl AsyncRead for DumpReader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut bytes = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+
+        if out.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        if !bytes.made.is_empty() {
+            let count = bytes.made.as_slices().0.len().min(out.remaining());
+
+            out.put_slice(&bytes.made.as_slices().0[..count]);
+            bytes.made.drain(..count);
+            return Poll::Ready(Ok(()));
+        }
+        match &bytes.end {
+            Some(Ok(())) => Poll::Ready(Ok(())),
+            Some(Err(why)) => Poll::Ready(Err(io::Error::other(why.clone()))),
+            None => {
+                bytes.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
     }
 }
 
@@ -142,6 +237,7 @@ impl IntoFuture for Dump {
             Some(error) => Err(error),
             None => raw::dump_then(
                 &self.options,
+                None,
                 Box::new(move |result| {
                     let mut shared = theirs.lock().unwrap_or_else(PoisonError::into_inner);
                     let waker = shared.waker.take();

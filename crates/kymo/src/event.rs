@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Events of the application: a type with named fields, told to the recorder once.
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kymo_sys as sys;
@@ -64,6 +67,33 @@ impl Values {
     /// One word is none that a type with fields can be: what is too long is counted as lost.
     pub(crate) fn write(&self) {
         raw::write_event(&self.words[..if self.is_too_long { 1 } else { self.count }]);
+    }
+
+    /// What does not fit makes the event one that is lost; the rest of it is not looked at.
+    fn list<V: Value>(&mut self, kind: u32, count: usize, items: impl Iterator<Item = V>) {
+        self.word(u64::from(kind) << 32 | count as u64 & 0xffff_ffff);
+        for item in items {
+            if self.is_too_long {
+                return;
+            }
+            item.put(self);
+        }
+    }
+
+    fn map<K: Value, V: Value>(
+        &mut self,
+        (key, value): (u32, u32),
+        count: usize,
+        pairs: impl Iterator<Item = (K, V)>,
+    ) {
+        self.word(u64::from(value) << 40 | u64::from(key) << 32 | count as u64 & 0xffff_ffff);
+        for (key, value) in pairs {
+            if self.is_too_long {
+                return;
+            }
+            key.put(self);
+            value.put(self);
+        }
     }
 
     /// At most 512 bytes, cut between characters.
@@ -190,6 +220,100 @@ impl Value for Cow<'_, str> {
     }
 }
 
+macro_rules! pointers {
+    ($($type:ident),*) => {
+        $(impl<V: Value + ?Sized> Value for $type<V> {
+            const KIND: u32 = V::KIND;
+            const UNIT: &'static str = V::UNIT;
+
+            fn put(&self, out: &mut Values) {
+                (**self).put(out);
+            }
+        })*
+    };
+}
+
+pointers! { Box, Rc, Arc }
+
+/// The kind of what is inside a list or a map, where nothing can be absent.
+const fn element<V: Value + ?Sized>() -> u32 {
+    assert!(V::KIND & sys::KYMO_CUSTOM_OPTIONAL == 0, "an Option cannot be inside a list or a map");
+    V::KIND
+}
+
+/// And of a key: no list, no map.
+const fn key<V: Value + ?Sized>() -> u32 {
+    assert!(V::KIND < sys::KYMO_CUSTOM_LIST, "the keys of a map are numbers or texts");
+    element::<V>()
+}
+
+impl<V: Value> Value for [V] {
+    const KIND: u32 = sys::KYMO_CUSTOM_LIST;
+    const UNIT: &'static str = V::UNIT;
+
+    fn put(&self, out: &mut Values) {
+        out.list(const { element::<V>() }, self.len(), self.iter());
+    }
+}
+
+impl<V: Value> Value for Vec<V> {
+    const KIND: u32 = sys::KYMO_CUSTOM_LIST;
+    const UNIT: &'static str = V::UNIT;
+
+    fn put(&self, out: &mut Values) {
+        self.as_slice().put(out);
+    }
+}
+
+impl<V: Value, const COUNT: usize> Value for [V; COUNT] {
+    const KIND: u32 = sys::KYMO_CUSTOM_LIST;
+    const UNIT: &'static str = V::UNIT;
+
+    fn put(&self, out: &mut Values) {
+        self.as_slice().put(out);
+    }
+}
+
+macro_rules! lists {
+    ($($type:ty, [$($parameter:ident),*];)*) => {
+        $(impl<V: Value $(, $parameter)*> Value for $type {
+            const KIND: u32 = sys::KYMO_CUSTOM_LIST;
+            const UNIT: &'static str = V::UNIT;
+
+            fn put(&self, out: &mut Values) {
+                out.list(const { element::<V>() }, self.len(), self.iter());
+            }
+        })*
+    };
+}
+
+lists! {
+    VecDeque<V>, [];
+    BTreeSet<V>, [];
+    HashSet<V, S>, [S];
+}
+
+macro_rules! maps {
+    ($($type:ty, [$($parameter:ident),*];)*) => {
+        /// The unit is that of the values.
+        $(impl<K: Value, V: Value $(, $parameter)*> Value for $type {
+            const KIND: u32 = sys::KYMO_CUSTOM_MAP;
+            const UNIT: &'static str = V::UNIT;
+
+            fn put(&self, out: &mut Values) {
+                let kinds = const { (key::<K>(), element::<V>()) };
+
+                out.map(kinds, self.len(), self.iter());
+            }
+        })*
+    };
+}
+
+maps! {
+    BTreeMap<K, V>, [];
+    HashMap<K, V, S>, [S];
+}
+
 impl<V: Value + ?Sized> Value for &V {
     const KIND: u32 = V::KIND;
     const UNIT: &'static str = V::UNIT;
@@ -212,14 +336,72 @@ impl<V: Value> Value for Option<V> {
 }
 
 /// A text that repeats: it is in the trace once, and each event has its number. Each different
-/// text takes room in the recorder's directory. The attribute `#[kymo(intern)]` makes one.
+/// text takes room in the recorder's directory. The attribute `#[kymo(intern)]` makes one of a
+/// text, of an optional one, and of the texts of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Interned<T>(pub T);
 
-impl<T: AsRef<str>> Value for Interned<T> {
-    const KIND: u32 = sys::KYMO_CUSTOM_INTERNED;
+/// What [`Interned`] can be of.
+pub trait Texts {
+    #[doc(hidden)]
+    const KIND: u32;
+    #[doc(hidden)]
+    fn put_interned(&self, out: &mut Values);
+}
+
+impl<T: Texts> Value for Interned<T> {
+    const KIND: u32 = T::KIND;
 
     fn put(&self, out: &mut Values) {
-        out.word(u64::from(raw::intern_string(self.0.as_ref())));
+        self.0.put_interned(out);
+    }
+}
+
+impl Texts for str {
+    const KIND: u32 = sys::KYMO_CUSTOM_INTERNED;
+
+    fn put_interned(&self, out: &mut Values) {
+        out.word(u64::from(raw::intern_string(self)));
+    }
+}
+
+macro_rules! texts {
+    ($($type:ty),*) => {
+        $(impl Texts for $type {
+            const KIND: u32 = sys::KYMO_CUSTOM_INTERNED;
+
+            fn put_interned(&self, out: &mut Values) {
+                str::put_interned(self, out);
+            }
+        })*
+    };
+}
+
+texts! { String, Cow<'_, str>, Box<str>, Rc<str>, Arc<str> }
+
+impl<T: Texts + ?Sized> Texts for &T {
+    const KIND: u32 = T::KIND;
+
+    fn put_interned(&self, out: &mut Values) {
+        (**self).put_interned(out);
+    }
+}
+
+impl<T: Texts> Texts for Option<T> {
+    const KIND: u32 = T::KIND | sys::KYMO_CUSTOM_OPTIONAL;
+
+    fn put_interned(&self, out: &mut Values) {
+        out.word(u64::from(self.is_some()));
+        if let Some(text) = self {
+            text.put_interned(out);
+        }
+    }
+}
+
+impl<T: Texts> Texts for Vec<T> {
+    const KIND: u32 = sys::KYMO_CUSTOM_LIST;
+
+    fn put_interned(&self, out: &mut Values) {
+        out.list(const { element::<Interned<T>>() }, self.len(), self.iter().map(Interned));
     }
 }

@@ -11,32 +11,38 @@
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
+mod attach;
 mod config;
 mod counter;
 mod dump;
 mod error;
 mod event;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod names;
 mod probe;
 #[allow(unsafe_code)]
 mod raw;
 mod recorder;
+mod source;
 mod span;
 mod spawn;
 mod testing;
 #[cfg(feature = "tracing")]
 mod tracing;
 
+pub use attach::{watch_runtime, Attached, RuntimeOptions, Watched};
 pub use config::{Config, ConfigBuilder, Events, Knob, Mode, KNOBS};
 pub use counter::{mark, Counter};
-pub use dump::{dump, Dump, Dumping};
+pub use dump::{dump, Dump, DumpReader, Dumping};
 pub use error::Error;
-pub use event::{record, Event, Field, Interned, Value, Values};
+pub use event::{record, Event, Field, Interned, Texts, Value, Values};
 pub use names::SpanName;
 pub use raw::{Alloc, Dumped};
 pub use recorder::{
     init, init_with, is_recording, pause, reopen_after_fork, resume, shutdown, Recorder, Status,
 };
+pub use source::{source, Source};
 pub use span::{request, request_id, Request, Span};
 pub use spawn::{spawn, spawn_local, spawn_local_on, spawn_on, JoinSetExt};
 pub use testing::dump_on_panic;
@@ -72,7 +78,8 @@ pub use kymo_macros::test;
 ///
 /// On the struct: `#[kymo(name = "...")]`. On a field: `#[kymo(unit = "bytes")]`, `#[kymo(name =
 /// "...")]`, `#[kymo(intern)]` for a text that repeats, `#[kymo(flatten)]` for a struct that is an
-/// event itself, `#[kymo(skip)]`. Fields are of any [`Value`].
+/// event itself, `#[kymo(skip)]`. Fields are of any [`Value`]: numbers, texts, `Duration`, lists
+/// and maps of them, and an `Option` of each.
 ///
 /// ```
 /// #[derive(kymo::Event)]
@@ -83,9 +90,12 @@ pub use kymo_macros::test;
 ///     #[kymo(intern)]
 ///     country: &'a str,
 ///     coupon: Option<String>,
+///     items: Vec<u64>,
 /// }
 ///
-/// kymo::record(&OrderPlaced { order: 7, size: 120, country: "de", coupon: None });
+/// let items = vec![1001];
+///
+/// kymo::record(&OrderPlaced { order: 7, size: 120, country: "de", coupon: None, items });
 /// ```
 #[cfg(feature = "macros")]
 pub use kymo_macros::Event;

@@ -217,6 +217,65 @@ pub(crate) fn tokio_task() -> u64 {
     unsafe { sys::kymo_tokio_task() }
 }
 
+/// Of the task that this thread polls.
+pub(crate) fn name_runtime(name: &CStr) -> Result<(), Error> {
+    // SAFETY: name is a string, which is copied.
+    check(unsafe { sys::kymo_tokio_runtime_name(name.as_ptr()) })
+}
+
+// ---- sources ----
+
+/// Returns when it wants to be called again, in ns.
+type Sample = Box<dyn FnMut() -> u64 + Send>;
+
+unsafe extern "C" fn on_sample(ctx: *mut c_void, _now_ns: u64) -> u64 {
+    // SAFETY: ctx is the box of add_source(); one call runs at a time, and on_close() is the last.
+    let sample = unsafe { &mut *ctx.cast::<Sample>() };
+
+    catch_unwind(AssertUnwindSafe(sample)).unwrap_or(sys::KYMO_SOURCE_NEVER)
+}
+
+unsafe extern "C" fn on_close(ctx: *mut c_void) {
+    // SAFETY: ctx is the box of add_source(), and this is the last call.
+    let sample = unsafe { Box::from_raw(ctx.cast::<Sample>()) };
+
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(sample)));
+}
+
+/// Called on the recorder's thread, until it is removed or the recorder closes.
+pub(crate) fn add_source(name: &CStr, sample: Sample) -> Result<c_int, Error> {
+    let ctx = Box::into_raw(Box::new(sample));
+    let source = sys::kymo_event_source {
+        size: size_of::<sys::kymo_event_source>(),
+        name: name.as_ptr(),
+        ctx: ctx.cast(),
+        open: None,
+        sample: Some(on_sample),
+        close: Some(on_close),
+    };
+    // SAFETY: name is copied; ctx is on_close()'s from here on, unless it is refused.
+    let number = unsafe { sys::kymo_event_source_add(&source) };
+
+    if number < 0 {
+        // SAFETY: refused, so on_close() is not called.
+        drop(unsafe { Box::from_raw(ctx) });
+    }
+    check(number).map(|()| number)
+}
+
+pub(crate) fn remove_source(number: c_int) {
+    // SAFETY: any number is fine; that it has ended already is no error.
+    let _ = unsafe { sys::kymo_event_source_remove(number) };
+}
+
+#[cfg(feature = "metrics")]
+pub(crate) fn record_metrics(name: &CStr, mut metrics: sys::kymo_runtime_metrics) {
+    metrics.size = size_of::<sys::kymo_runtime_metrics>();
+    metrics.name = name.as_ptr();
+    // SAFETY: name is a string.
+    unsafe { sys::kymo_runtime_metrics_record(&metrics) }
+}
+
 // ---- dumps ----
 
 #[derive(Default)]
@@ -313,15 +372,51 @@ type Done = Box<dyn FnOnce(Result<Dumped, Error>) + Send>;
 
 unsafe extern "C" fn on_done(ctx: *mut c_void, result: *const sys::kymo_dump_result) {
     // SAFETY: ctx is the box of dump_then(), and this is called once; result is valid meanwhile.
-    let (done, result) = unsafe { (Box::from_raw(ctx.cast::<Done>()), &*result) };
+    let (callbacks, result) = unsafe { (Box::from_raw(ctx.cast::<Callbacks>()), &*result) };
 
-    let _ = catch_unwind(AssertUnwindSafe(|| done(read_result(result))));
+    let _ = catch_unwind(AssertUnwindSafe(|| (callbacks.done)(read_result(result))));
 }
 
-/// Returns at once; done runs on the recorder's thread.
-pub(crate) fn dump_then(options: &DumpOptions, done: Done) -> Result<(), Error> {
+/// Takes the bytes of a trace, in order, on the recorder's thread.
+pub(crate) type Take = Box<dyn FnMut(&[u8]) + Send>;
+
+/// What a dump that is not waited for runs on the recorder's thread.
+struct Callbacks {
+    take: Option<Take>,
+    done: Done,
+}
+
+unsafe extern "C" fn on_bytes(ctx: *mut c_void, bytes: *const u8, count: usize) -> c_int {
+    // SAFETY: ctx is the box of dump_then(), and on_done() is the last call; bytes are count bytes.
+    let (callbacks, bytes) =
+        unsafe { (&mut *ctx.cast::<Callbacks>(), std::slice::from_raw_parts(bytes, count)) };
+    let taken = catch_unwind(AssertUnwindSafe(|| {
+        if let Some(take) = &mut callbacks.take {
+            take(bytes);
+        }
+    }));
+
+    if taken.is_ok() {
+        0
+    } else {
+        -12 /* ENOMEM */
+    }
+}
+
+/// Returns at once; done runs on the recorder's thread. take: gets the trace in place of a file.
+pub(crate) fn dump_then(
+    options: &DumpOptions,
+    take: Option<Take>,
+    done: Done,
+) -> Result<(), Error> {
     let mut asked = dump_options(options);
-    let ctx = Box::into_raw(Box::new(done));
+    let is_taken = take.is_some();
+    let ctx = Box::into_raw(Box::new(Callbacks { take, done }));
+
+    if is_taken {
+        asked.write = Some(on_bytes);
+        asked.write_ctx = ctx.cast();
+    }
 
     asked.done = Some(on_done);
     asked.done_ctx = ctx.cast();

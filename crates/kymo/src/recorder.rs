@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 use std::ffi::CString;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::config::{Config, Events, Mode};
@@ -155,19 +155,28 @@ impl Recorder {
         raw::set_metadata(&c_string("metadata", key)?, &c_string("metadata", value)?)
     }
 
-    /// Seals the trace and ends recording; returns after `timeout` at the latest.
+    /// Seals the trace and ends recording; returns after `timeout` at the latest. Where no thread
+    /// can be made to wait with, it takes as long as it takes.
     ///
     /// # Errors
     /// The first thing that the disk refused, or that it took longer: then the rest is done while
     /// the program continues.
     pub fn shutdown(mut self, timeout: Duration) -> Result<(), Error> {
-        let Some(open) = self.open.take() else { return Ok(()) };
+        let open = Arc::new(Mutex::new(self.open.take()));
+        let theirs = open.clone();
+        let take = |open: &Mutex<Option<raw::Open>>| {
+            let open = open.lock().unwrap_or_else(PoisonError::into_inner).take();
+
+            open.map_or(Ok(()), close)
+        };
         let (done, is_done) = std::sync::mpsc::channel();
         let closer = std::thread::Builder::new().name("kymo-close".into()).spawn(move || {
-            let _ = done.send(close(open));
+            let _ = done.send(take(&theirs));
         });
 
-        closer.map_err(|why| Error::invalid(format!("no thread to close with: {why}")))?;
+        if closer.is_err() {
+            return take(&open);
+        }
         is_done.recv_timeout(timeout).unwrap_or_else(|_| {
             Err(Error::new(-110, format!("the trace was not sealed within {timeout:?}")))
         })
