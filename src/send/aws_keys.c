@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <kymo/base.h>
 #include <send/answer.h>
+#include <send/aws_profile.h>
+#include <send/web_identity.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,8 @@
 
 /* Too large for a stack. */
 struct key_search {
-	struct ky_aws_keys keys, profile;
+	struct ky_aws_keys keys;
+	struct ky_aws_profile profile;
 	struct ky_http_client *http;
 	struct ky_http_answer answer;
 	char line[LINE_BYTES], header[LINE_BYTES + 32];
@@ -37,83 +40,12 @@ static bool copy(char *out, size_t capacity, const char *text)
 	return true;
 }
 
-/* ---- the profile's files ---- */
-
-static char *trim(char *text)
-{
-	size_t count;
-
-	text += strspn(text, " \t");
-	count = strlen(text);
-	while (count && strchr(" \t\r\n", text[count - 1]))
-		text[--count] = '\0';
-	return text;
-}
-
-/* "[name]" or "[profile name]" */
-static bool is_section(char *line, const char *profile)
-{
-	char *end = strchr(line, ']');
-
-	if (!end)
-		return false;
-	*end = '\0';
-	line = trim(line + 1);
-	if (strncmp(line, "profile", 7) == 0 && (line[7] == ' ' || line[7] == '\t'))
-		line = trim(line + 8);
-	return strcmp(line, profile) == 0;
-}
-
-static void take_line(struct ky_aws_keys *keys, char *line)
-{
-	char *equals = strchr(line, '=');
-	const char *name, *value;
-
-	if (!equals)
-		return;
-	*equals = '\0';
-	name = trim(line);
-	value = trim(equals + 1);
-	if (strcmp(name, "aws_access_key_id") == 0)
-		(void)copy(keys->access_key, sizeof(keys->access_key), value);
-	else if (strcmp(name, "aws_secret_access_key") == 0)
-		(void)copy(keys->secret_key, sizeof(keys->secret_key), value);
-	else if (strcmp(name, "aws_session_token") == 0)
-		(void)copy(keys->token, sizeof(keys->token), value);
-	else if (strcmp(name, "region") == 0)
-		(void)copy(keys->region, sizeof(keys->region), value);
-	else if (strcmp(name, "endpoint_url") == 0)
-		(void)copy(keys->endpoint, sizeof(keys->endpoint), value);
-}
-
-static void read_profile(struct key_search *search, const char *variable, const char *below_home)
-{
-	const char *path = getenv(variable), *home = getenv("HOME");
-	const char *profile = getenv("AWS_PROFILE");
-	char *line = search->line, found[PATH_BYTES];
-	bool is_ours = false;
-	FILE *file;
-
-	if (!path || !path[0]) {
-		if (!home ||
-		    snprintf(found, sizeof(found), "%s/%s", home, below_home) >= (int)sizeof(found))
-			return;
-		path = found;
-	}
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	while (fgets(line, LINE_BYTES, file)) {
-		if (line[0] == '[')
-			is_ours = is_section(line, profile && profile[0] ? profile : "default");
-		else if (is_ours && line[0] != '#' && line[0] != ';' && line[0] != ' ' &&
-			 line[0] != '\t')
-			take_line(&search->profile, line);
-	}
-	(void)fclose(file);
-}
-
 /* ---- endpoints ---- */
+
+const char *ky_aws_domain(const char *region)
+{
+	return strncmp(region, "cn-", 3) == 0 ? "amazonaws.com.cn" : "amazonaws.com";
+}
 
 uint64_t ky_aws_time_ns(const char *text)
 {
@@ -139,10 +71,16 @@ static int ask(struct ky_http_client *http, const char *method, const char *url,
 	return err ? err : answer->status == 200 ? 0 : -ENOENT;
 }
 
+static void end_at(struct ky_aws_keys *keys, const char *text)
+{
+	uint64_t end_ns = ky_aws_time_ns(text);
+
+	keys->refresh_unix_ns = end_ns > EARLY_NS ? end_ns - EARLY_NS : 0;
+}
+
 static int take_document(struct ky_aws_keys *keys, const struct ky_buf *body)
 {
 	char end[64];
-	uint64_t end_ns;
 
 	if (!ky_answer_json(body->bytes, body->used, "AccessKeyId", keys->access_key,
 			    sizeof(keys->access_key)) ||
@@ -152,8 +90,7 @@ static int take_document(struct ky_aws_keys *keys, const struct ky_buf *body)
 	if (!ky_answer_json(body->bytes, body->used, "Token", keys->token, sizeof(keys->token)))
 		return -ENOENT;
 	(void)ky_answer_json(body->bytes, body->used, "Expiration", end, sizeof(end));
-	end_ns = ky_aws_time_ns(end);
-	keys->refresh_unix_ns = end_ns > EARLY_NS ? end_ns - EARLY_NS : 0;
+	end_at(keys, end);
 	return 0;
 }
 
@@ -248,6 +185,49 @@ static int ask_machine(struct key_search *search)
 	return err ? err : take_document(&search->keys, &answer->body);
 }
 
+/* 1: it was not told of one. What was told and fails is not passed over: the machine's role is
+ * another's. */
+static int ask_web_identity(struct key_search *search, char *why)
+{
+	const struct ky_aws_profile *profile = &search->profile;
+	const char *token_file = getenv("AWS_WEB_IDENTITY_TOKEN_FILE");
+	struct ky_web_identity identity = {.token_file = token_file,
+					   .role = getenv("AWS_ROLE_ARN"),
+					   .session = getenv("AWS_ROLE_SESSION_NAME"),
+					   .endpoint = getenv("AWS_ENDPOINT_URL_STS"),
+					   .region = search->keys.region};
+	const struct ky_buf *body = &search->answer.body;
+	struct ky_aws_keys *keys = &search->keys;
+	char end[64];
+	int err;
+
+	if (!token_file || !token_file[0]) {
+		identity.token_file = profile->web_token_file;
+		identity.role = profile->role;
+		identity.session = profile->role_session;
+	}
+	if (!identity.token_file[0] || !identity.role || !identity.role[0])
+		return 1;
+	if (!identity.endpoint || !identity.endpoint[0])
+		identity.endpoint = getenv("AWS_ENDPOINT_URL");
+	err = ky_web_identity_ask(search->http, &identity, &search->answer, why);
+	if (err)
+		return err;
+	if (!ky_answer_xml(body->bytes, body->used, "AccessKeyId", keys->access_key,
+			   sizeof(keys->access_key)) ||
+	    !ky_answer_xml(body->bytes, body->used, "SecretAccessKey", keys->secret_key,
+			   sizeof(keys->secret_key)) ||
+	    !ky_answer_xml(body->bytes, body->used, "SessionToken", keys->token,
+			   sizeof(keys->token))) {
+		snprintf(why, KY_HTTP_ERROR_BYTES,
+			 "no credentials: what AssumeRoleWithWebIdentity answered has none");
+		return -ENOENT;
+	}
+	(void)ky_answer_xml(body->bytes, body->used, "Expiration", end, sizeof(end));
+	end_at(keys, end);
+	return 0;
+}
+
 /* ---- all of it ---- */
 
 static bool take_environment(struct ky_aws_keys *keys)
@@ -256,40 +236,73 @@ static bool take_environment(struct ky_aws_keys *keys)
 	       copy(keys->secret_key, sizeof(keys->secret_key), getenv("AWS_SECRET_ACCESS_KEY"));
 }
 
-static void place(struct ky_aws_keys *keys)
+static void place(struct ky_aws_keys *keys, const struct ky_aws_profile *profile)
 {
-	if (!copy(keys->region, sizeof(keys->region), getenv("AWS_REGION")))
-		(void)copy(keys->region, sizeof(keys->region), getenv("AWS_DEFAULT_REGION"));
-	if (!keys->region[0])
-		(void)copy(keys->region, sizeof(keys->region), "us-east-1");
-	if (!copy(keys->endpoint, sizeof(keys->endpoint), getenv("AWS_ENDPOINT_URL_S3")))
-		(void)copy(keys->endpoint, sizeof(keys->endpoint), getenv("AWS_ENDPOINT_URL"));
+	const char *const regions[] = {getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION"),
+				       profile->region, "us-east-1"};
+	const char *const endpoints[] = {getenv("AWS_ENDPOINT_URL_S3"), getenv("AWS_ENDPOINT_URL"),
+					 profile->endpoint};
+	bool has_it = false;
+
+	for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]) && !has_it; i++)
+		has_it = copy(keys->region, sizeof(keys->region), regions[i]);
+	has_it = false;
+	for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]) && !has_it; i++)
+		has_it = copy(keys->endpoint, sizeof(keys->endpoint), endpoints[i]);
 }
 
-static int find_keys(struct key_search *search)
+static bool take_profile(struct ky_aws_keys *keys, const struct ky_aws_profile *profile)
+{
+	(void)copy(keys->token, sizeof(keys->token), profile->token);
+	return copy(keys->access_key, sizeof(keys->access_key), profile->access_key) &&
+	       copy(keys->secret_key, sizeof(keys->secret_key), profile->secret_key);
+}
+
+static void say_none(const struct ky_aws_profile *profile, const char *name, char *why)
+{
+	if (profile->unread)
+		snprintf(why, KY_HTTP_ERROR_BYTES,
+			 "no credentials: profile %.64s gets them by %s, which kymo does not; "
+			 "`aws configure export-credentials --format env` prints such for the "
+			 "environment",
+			 name, profile->unread);
+	else
+		snprintf(why, KY_HTTP_ERROR_BYTES,
+			 "no credentials: neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, nor "
+			 "a profile in ~/.aws/credentials, nor a token, container or machine that "
+			 "has a role");
+}
+
+static int find_keys(struct key_search *search, char *why)
 {
 	struct ky_aws_keys *keys = &search->keys;
-	const struct ky_aws_keys *profile = &search->profile;
+	const char *name = getenv("AWS_PROFILE");
+	int err;
 
-	read_profile(search, "AWS_CONFIG_FILE", ".aws/config");
-	read_profile(search, "AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
-	memcpy(keys->region, profile->region, sizeof(keys->region));
-	memcpy(keys->endpoint, profile->endpoint, sizeof(keys->endpoint));
+	if (!name || !name[0])
+		name = "default";
+	ky_aws_profile_read(&search->profile, name);
+	place(keys, &search->profile);
 	keys->source = "the environment";
 	if (take_environment(keys)) {
 		(void)copy(keys->token, sizeof(keys->token), getenv("AWS_SESSION_TOKEN"));
 		return 0;
 	}
-	if (profile->access_key[0] && profile->secret_key[0]) {
-		*keys = *profile;
-		keys->source = "the profile";
+	keys->source = "a web identity";
+	err = ask_web_identity(search, why);
+	if (err <= 0)
+		return err;
+	keys->source = "the profile";
+	if (take_profile(keys, &search->profile))
 		return 0;
-	}
 	keys->source = "the container's endpoint";
 	if (ask_container(search) == 0)
 		return 0;
 	keys->source = "the machine's endpoint";
-	return ask_machine(search);
+	err = ask_machine(search);
+	if (err)
+		say_none(&search->profile, name, why);
+	return err;
 }
 
 int ky_aws_keys_read(struct ky_aws_keys *keys, struct ky_http_client *http, char *why)
@@ -302,20 +315,14 @@ int ky_aws_keys_read(struct ky_aws_keys *keys, struct ky_http_client *http, char
 		return -ENOMEM;
 	search->http = http;
 	ky_buf_init(&search->answer.body, 0);
-	err = find_keys(search);
+	err = find_keys(search, why);
 	if (search->answer.body.bytes)
 		explicit_bzero(search->answer.body.bytes, search->answer.body.capacity);
 	ky_buf_release(&search->answer.body);
-	if (err) {
-		snprintf(why, KY_HTTP_ERROR_BYTES,
-			 "no credentials: neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, nor "
-			 "a profile in ~/.aws/credentials, nor a container or machine that has a "
-			 "role");
+	if (err)
 		err = -ENOENT;
-	} else {
-		place(&search->keys);
+	else
 		*keys = search->keys;
-	}
 	explicit_bzero(search, sizeof(*search));
 	ky_free(search);
 	return err;

@@ -108,8 +108,9 @@ static int aim(struct s3_target *target, const struct ky_s3_client *client, cons
 
 	if (!is_own) { /* a certificate for *.s3.REGION has no room for a bucket with dots */
 		snprintf(target->scheme, sizeof(target->scheme), "https");
-		snprintf(target->host, sizeof(target->host), "%s%ss3.%s.amazonaws.com",
-			 has_dot ? "" : client->bucket, has_dot ? "" : ".", region_of(client));
+		snprintf(target->host, sizeof(target->host), "%s%ss3.%s.%s",
+			 has_dot ? "" : client->bucket, has_dot ? "" : ".", region_of(client),
+			 ky_aws_domain(region_of(client)));
 		path_bytes = snprintf(target->path, sizeof(target->path), "/%s%s%s",
 				      has_dot ? client->bucket : "", has_dot ? "/" : "", key);
 		return path_bytes < (int)sizeof(target->path) ? 0 : KYMO_E_LIMIT;

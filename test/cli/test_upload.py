@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from cli_case import KYMO, Cli, main  # noqa: E402
@@ -33,7 +34,9 @@ MARKER = "kymo run directory, version 1\n"
 START_S = 1779107405
 NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
          "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3",
-         "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+         "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME",
+         "AWS_ENDPOINT_URL_STS", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
          "AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE",
          "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
 
@@ -322,7 +325,7 @@ class Processes(Upload):
 
 
 class Keys(http.server.BaseHTTPRequestHandler):
-    """A container's endpoint, and a machine's, which gives nothing without its token."""
+    """A container's endpoint; a machine's, which gives nothing without its token; and STS."""
     def log_message(self, *_):
         pass
 
@@ -335,6 +338,22 @@ class Keys(http.server.BaseHTTPRequestHandler):
     def do_PUT(self):
         self.server.seen.append((self.path, self.headers.get("Authorization")))
         self.reply(b"machine-token")
+
+    def do_POST(self):
+        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.server.seen.append((self.path, form))
+        if self.server.refuses:
+            self.reply(b"<ErrorResponse><Error><Type>Sender</Type><Code>InvalidIdentityToken</Code>"
+                       b"</Error></ErrorResponse>", 400)
+            return
+        self.reply(f"""<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult>
+            <SubjectFromWebIdentityToken>x</SubjectFromWebIdentityToken><Credentials>
+            <AccessKeyId>{mock_s3.ACCESS}</AccessKeyId>
+            <SecretAccessKey>{mock_s3.SECRET}</SecretAccessKey>
+            <SessionToken>{mock_s3.TOKEN}</SessionToken>
+            <Expiration>2099-01-01T00:00:00Z</Expiration>
+            </Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>
+            """.encode())
 
     def do_GET(self):
         self.server.seen.append((self.path, self.headers.get("Authorization")))
@@ -353,7 +372,7 @@ class Keys(http.server.BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def keys_server():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keys)
-    server.seen = []
+    server.seen, server.refuses = [], False
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server
     server.shutdown()
@@ -384,6 +403,64 @@ class Credentials(Upload):
             self.assertEqual([path for path, _ in keys.seen],
                              ["/latest/api/token", place, place + "role-1"])
             self.assertEqual(server.requests[0][2]["x-amz-security-token"], mock_s3.TOKEN)
+
+    def web_identity(self, keys, **more):
+        token = self.dir / "identity"
+        token.write_text("eyJ.canary+/=\n")
+        return {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None,
+                "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
+                "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/kymo",
+                "AWS_ENDPOINT_URL_STS": f"http://127.0.0.1:{keys.server_address[1]}/sts", **more}
+
+    def test_a_web_identity_gives_them(self):
+        self.make_run(1)
+        with MockS3() as server, keys_server() as keys:
+            self.upload(server, env=self.web_identity(keys, AWS_ROLE_SESSION_NAME="pod-7"))
+            self.assertEqual([path for path, _ in keys.seen], ["/sts"])
+            self.assertEqual(urllib.parse.parse_qs(keys.seen[0][1], strict_parsing=True),
+                             {"Action": ["AssumeRoleWithWebIdentity"], "Version": ["2011-06-15"],
+                              "RoleArn": ["arn:aws:iam::123456789012:role/kymo"],
+                              "RoleSessionName": ["pod-7"],
+                              "WebIdentityToken": ["eyJ.canary+/="]})
+            self.assertEqual(server.requests[0][2]["x-amz-security-token"], mock_s3.TOKEN)
+
+    def test_a_web_identity_of_the_profile_gives_them(self):
+        self.make_run(1)
+        with MockS3() as server, keys_server() as keys:
+            env = self.web_identity(keys, AWS_ROLE_ARN=None)
+            config = self.dir / "config"
+            config.write_text("[profile pod]\nrole_arn = arn:role\nweb_identity_token_file = "
+                              + env["AWS_WEB_IDENTITY_TOKEN_FILE"] + "\n")
+            self.upload(server, env={**env, "AWS_WEB_IDENTITY_TOKEN_FILE": None,
+                                     "AWS_PROFILE": "pod", "AWS_CONFIG_FILE": str(config)})
+            fields = urllib.parse.parse_qs(keys.seen[0][1], strict_parsing=True)
+            self.assertEqual(fields["RoleArn"] + fields["RoleSessionName"], ["arn:role", "kymo"])
+
+    def test_a_web_identity_that_is_refused_is_said_and_the_machine_is_not_asked(self):
+        self.make_run(1)
+        with MockS3() as server, keys_server() as keys:
+            keys.refuses = True
+            env = self.web_identity(keys, AWS_EC2_METADATA_DISABLED=None,
+                                    AWS_EC2_METADATA_SERVICE_ENDPOINT=
+                                    f"http://127.0.0.1:{keys.server_address[1]}")
+            done = self.upload(server, "--upload-timeout", "1s", code=1, env=env)
+            self.assertIn("400 InvalidIdentityToken", done.stderr)
+            self.assertNotIn("canary", done.stderr + done.stdout)
+            self.assertEqual({path for path, _ in keys.seen}, {"/sts"})
+            pathlib.Path(env["AWS_WEB_IDENTITY_TOKEN_FILE"]).write_text("")
+            done = self.upload(server, "--upload-timeout", "1s", code=1, env=env)
+            self.assertIn("it is empty", done.stderr)
+            self.assertEqual(server.requests, [])
+
+    def test_a_profile_with_keys_that_we_cannot_get_is_said(self):
+        self.make_run(1)
+        config = self.dir / "config"
+        config.write_text("[default]\nsso_session = work\n")
+        with MockS3() as server:
+            done = self.upload(server, "--upload-timeout", "1s", code=1,
+                               env={"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None,
+                                    "AWS_CONFIG_FILE": str(config)})
+        self.assertIn("profile default gets them by sso_session", done.stderr)
 
     def test_without_any_a_sentence_says_where_they_could_be(self):
         self.make_run(1)

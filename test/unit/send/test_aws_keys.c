@@ -29,6 +29,8 @@ static int set_up(void **state)
 					    "AWS_ENDPOINT_URL",
 					    "AWS_ENDPOINT_URL_S3",
 					    "AWS_PROFILE",
+					    "AWS_WEB_IDENTITY_TOKEN_FILE",
+					    "AWS_ROLE_ARN",
 					    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
 					    "AWS_CONTAINER_CREDENTIALS_FULL_URI"};
 
