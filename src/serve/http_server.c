@@ -11,6 +11,7 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <serve/http_library.h>
 #include <serve/list_page.h>
 #include <stdio.h>
 #include <string.h>
@@ -707,10 +708,18 @@ static int start(struct ky_http_server *server, int fd)
 int ky_http_open(struct ky_http_server **out, const struct ky_http_options *options, char *error,
 		 size_t error_bytes)
 {
-	struct ky_http_server *server = ky_alloc(sizeof(*server));
+	struct ky_http_server *server;
 	int result, fd;
 
 	*out = NULL;
+	if (!ky_http_library_load()) {
+		(void)snprintf(
+			error, error_bytes,
+			"libmicrohttpd.so.12 cannot be loaded, so there is no server; install "
+			"libmicrohttpd12, or use `kymo open`");
+		return -ENOSYS;
+	}
+	server = ky_alloc(sizeof(*server));
 	if (!server) {
 		(void)snprintf(error, error_bytes, "%s", strerror(ENOMEM));
 		return -ENOMEM;
