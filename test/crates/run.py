@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -341,7 +342,8 @@ def check_attacked(tap, options):
     """A program does the same with and without recording, whatever it does."""
     program = build(options, "kymo", "--example", "attacked") / "attacked"
     with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
-        for case in ("panics", "wakers", "churn", "restarts", "forks", "aborts"):
+        for case in ("panics", "wakers", "churn", "many", "signals", "restarts", "threadless",
+                     "forks", "aborts"):
             folder = pathlib.Path(name) / case
             folder.mkdir()
             plain = run([program, case], folder, KYMO_ENABLED="false")
@@ -365,6 +367,47 @@ def check_attacked(tap, options):
                 tap.check(found.get("PollStartEvent", 0) > 0
                           and "LossEvent" not in found or case == "restarts",
                           f"attacked: {case}: a trace without a loss", str(found))
+
+
+def check_hook(tap, options):
+    """A panic makes a dump, and the program's own hook still runs; under panic = "abort", too."""
+    for profile, status in (("release", 0), ("abort", -6)):
+        program = build(options, "kymo", "--example", "attacked", profile=profile) / "attacked"
+        label = f"hook, panic in {profile}"
+        with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+            ran = run([program, "hook"], pathlib.Path(name), KYMO_MODE="flight")
+            dumps = list(ran.folder.rglob("dump-*-panic.trc"))
+            tap.check(ran.status == status and ran.out.startswith("the program's own hook\n"),
+                      f"{label}: ends as without kymo", ran.detail())
+            tap.check(len(dumps) == 1
+                      and counts(options.kymo, dumps[0]).get("PollStartEvent", 0) >= 1,
+                      f"{label}: one dump, with the poll that panicked", str(dumps))
+            if status:
+                left = list((ran.folder / "rings").iterdir())
+                done = subprocess.run(
+                    [options.kymo, "recover", "--ring-dir", ran.folder / "rings", "-o",
+                     ran.folder / "recovered"], text=True, capture_output=True, check=False)
+                tap.check(left and list((ran.folder / "recovered").rglob("*.trc*")),
+                          f"{label}: what it left is recovered", done.stdout + done.stderr)
+
+
+def check_allocations(tap, options):
+    """The global allocator: each large block, when it is freed, and what lives at the end."""
+    program = build(options, "kymo", "--example", "allocations") / "allocations"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        ran = run([program], pathlib.Path(name), KYMO_ALLOC="1K")
+        rows = [row for row in events_of(options.kymo, ran.folder / "traces")
+                if row["fields"].get("size") == 1 << 20]
+        made = [row for row in rows if row["event"] == "AllocEvent"]
+        tap.check(ran.status == 0 and ran.out.split() == [str(32 << 20)],
+                  "allocations: ends as without kymo", ran.detail())
+        tap.check([len([row for row in made if row["fields"]["since_ns"] == 0]),
+                   len([row for row in made if row["fields"]["since_ns"]]),
+                   len([row for row in rows if row["event"] == "FreeEvent"])] == [64, 32, 32],
+                  "allocations: 64 large blocks, of which 32 are freed and 32 live at the end",
+                  str(rows))
+        tap.check(all(row["fields"]["task_id"] for row in made if not row["fields"]["since_ns"]),
+                  "allocations: each has the task that made it", str(made[:1]))
 
 
 def check_wrapped(tap, options):
@@ -449,6 +492,69 @@ def check_matrix(tap, options):
             compare(tap, options, f"{label}, stripped", run([bare], pathlib.Path(name) / "bare"))
 
 
+TWO = """
+[dependencies.tokio_old]
+package = "tokio"
+path = "../tokio-old"
+features = ["rt-multi-thread", "time"]
+"""
+TWO_MAIN = """
+macro_rules! work { ($tokio:ident, $turns:expr) => {{
+    let runtime = $tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..10).map(|_| $tokio::spawn(async {
+            for _ in 1..$turns { $tokio::task::yield_now().await; }
+        })).collect();
+        for task in tasks { task.await.expect("a task panicked"); }
+    });
+}} }
+
+fn main() {
+    kymo::init();
+    work!(tokio, 20);
+    work!(tokio_old, 30);
+    println!("{}", 10 * (20 + 30));
+}
+"""
+
+
+def check_two_tokios(tap, options):
+    """Two versions of Tokio in one program: the newest, and a copy of 1.38."""
+    program, why = pinned(options, "~1.38", "", "dev")
+    tap.check(program is not None, "two Tokios: the old one is there", why)
+    if not program:
+        return
+    told = subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--filter-platform",
+         program.parents[1].name, "--manifest-path", program.parents[3] / "Cargo.toml"],
+        text=True, capture_output=True, check=True).stdout
+    old = next(pathlib.Path(one["manifest_path"]).parent for one in json.loads(told)["packages"]
+               if one["name"] == "tokio")
+    folder = options.build / "crates-matrix" / "two"
+    (folder / "src").mkdir(parents=True, exist_ok=True)
+    # Beside the folder: inside it, Cargo would take it for a member of the workspace.
+    shutil.copytree(old, folder.parent / "tokio-old", dirs_exist_ok=True)
+    text = CRATE.format(kymo=ROOT / "crates" / "kymo", tokio="1.54")
+    (folder / "Cargo.toml").write_text(text + TWO)
+    (folder / "src" / "main.rs").write_text(TWO_MAIN)
+    done = subprocess.run(["cargo", "build", "--quiet", "--release"], cwd=folder, text=True,
+                          capture_output=True, check=False,
+                          env=dict(os.environ, CARGO_TARGET_DIR=str(folder / "target")))
+    tap.check(done.returncode == 0, "two Tokios: builds", done.stderr)
+    if done.returncode:
+        return
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        ran = run([folder / "target" / "release" / "pinned"], pathlib.Path(name))
+        found = counts(options.kymo, ran.folder / "traces")
+        tap.check(ran.status == 0 and found.get("PollStartEvent") == int(ran.out or 0) == 500
+                  and found.get("TaskTerminateEvent") == 20,
+                  "two Tokios: every poll of both", f"{found}\n{ran.detail()}")
+        copies = {row["fields"]["copy"] for row in events_of(options.kymo, ran.folder / "traces")
+                  if row["event"] == "RuntimeEvent"}
+        tap.check(len(copies) == 2, "two Tokios: their runtimes are kept apart", str(copies))
+
+
 def check_package(tap, options):
     """The crate as it is published, built without a network in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
@@ -475,8 +581,9 @@ def check_package(tap, options):
 
 
 GATE = (check_help, check_minimal, check_events, check_wrapped)
-ALL = GATE + (check_runtimes, check_attached, check_libraries, check_attacked, check_features,
-              check_tests, check_package, check_matrix)
+ALL = GATE + (check_runtimes, check_attached, check_libraries, check_attacked, check_hook,
+              check_allocations, check_features, check_tests, check_package, check_two_tokios,
+              check_matrix)
 
 
 def main():

@@ -99,7 +99,7 @@ fn churn() {
     let _recorder = start();
     let mut sum = 0;
 
-    for round in 0..500 {
+    for round in 0..10_000 {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
 
         sum +=
@@ -116,6 +116,90 @@ fn churn() {
         });
     }
     println!("{sum}");
+}
+
+/// Very many tasks that wait at the same time; half of them end, half go with the runtime.
+fn many() {
+    let _recorder = start();
+    let runtime = runtime(2);
+    let (sender, _) = tokio::sync::broadcast::channel::<()>(1);
+    let ended = runtime.block_on(async {
+        let waiting: Vec<_> = (0..100_000)
+            .map(|number| {
+                let mut receiver = sender.subscribe();
+
+                tokio::spawn(async move {
+                    if number % 2 == 1 {
+                        std::future::pending::<()>().await;
+                    }
+                    let _ = receiver.recv().await;
+                })
+            })
+            .collect();
+
+        drop(sender);
+        let mut ended = 0;
+
+        for task in waiting.into_iter().step_by(2) {
+            task.await.expect("a task panicked");
+            ended += 1;
+        }
+        ended
+    });
+
+    drop(runtime);
+    println!("{ended}");
+}
+
+/// Wakes that a signal causes.
+fn signals() {
+    use tokio::signal::unix::{signal, SignalKind};
+
+    let _recorder = start();
+    let task = async {
+        let mut signals = signal(SignalKind::user_defined1()).expect("a handler");
+        let mut came = 0;
+
+        for _ in 0..200 {
+            // SAFETY: a handler is installed.
+            unsafe { raise(SIGUSR1) };
+            signals.recv().await.expect("the handler stays");
+            came += 1;
+        }
+        came
+    };
+    let came = runtime(2).block_on(async { tokio::spawn(task).await });
+
+    println!("{}", came.expect("a task"));
+}
+
+/// A stack that no thread of Rust's own can have, so that none can be made but Tokio's.
+fn threadless() {
+    std::env::set_var("RUST_MIN_STACK", (1_u64 << 46).to_string());
+    let recorder = start();
+    let is_refused = std::thread::Builder::new().spawn(|| {}).is_err();
+    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    let result = runtime.block_on(async { kymo::spawn(async { 7 }).await }).expect("a task");
+
+    println!("{is_refused} {result}");
+    recorder.shutdown(Duration::from_secs(5)).expect("the trace is sealed");
+}
+
+/// A task panics in flight mode: what led to it is dumped.
+fn hook() {
+    let _recorder = start();
+
+    std::panic::set_hook(Box::new(|_| println!("the program's own hook")));
+    kymo::dump_on_panic();
+    let task = runtime(1).block_on(async {
+        tokio::spawn(async {
+            tokio::task::yield_now().await;
+            panic!("in a poll");
+        })
+        .await
+    });
+
+    println!("{}", task.is_err());
 }
 
 /// The recorder starts and stops again and again while tasks run, also inside a poll.
@@ -153,7 +237,10 @@ fn restarts() {
     println!("{polls} {}", runtime.block_on(counted).expect("a task") > 0);
 }
 
+const SIGUSR1: i32 = 10;
+
 extern "C" {
+    fn raise(signal: i32) -> i32;
     fn fork() -> i32;
     fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
     fn _exit(status: i32) -> !;
@@ -204,9 +291,13 @@ fn main() {
         Some("panics") => panics(),
         Some("wakers") => wakers(),
         Some("churn") => churn(),
+        Some("many") => many(),
+        Some("signals") => signals(),
+        Some("threadless") => threadless(),
+        Some("hook") => hook(),
         Some("restarts") => restarts(),
         Some("forks") => forks(),
         Some("aborts") => aborts(),
-        _ => eprintln!("attacked: panics, wakers, churn, restarts, forks or aborts"),
+        _ => eprintln!("attacked: the cases are in its source"),
     }
 }
