@@ -345,6 +345,7 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 	kymo_poll_cost_begin(begin, self->depth);
 	self->poll_id = ky_tokio_next_id(table->copy);
 	before = hold(header);
+	self->place.poll.wakers = wakers_of(before);
 	table->poll(header);
 	after = state_of(header);
 	flags = end_flags(self, header, before, after);

@@ -77,6 +77,10 @@ struct kymo_place_poll {
 	const struct kymo_place_set *sets; /* of the recording that holds the stacks */
 	struct kymo_place_row *row;        /* of the task, once it was searched for; NULL */
 	uint32_t clones;
+	/* Wakers of the task that lived when the poll began, among them that of a thread which is
+	 * about to give it back: who wakes by value holds it until the wake returns. 0: not known.
+	 */
+	uint32_t wakers;
 	uint32_t points; /* what kymo_place_close() found */
 	/* The chains that are held, the newest last. */
 	uint16_t count, truncated; /* truncated: bit i of stacks[i] */

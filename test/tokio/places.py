@@ -50,6 +50,7 @@ EXPECTED = {
     "wait_by_one_way": ["batch_semaphore"],
     "wait_by_another": ["batch_semaphore"],
 }
+ROOT_BIT = 1 << 39 # block_on's futures have no number of Tokio's
 # Timers of Tokio 1.38 keep the waker of a tick that was due: it is no different from a wait.
 STALE = {"v1_38": {"wait_after_tick"}}
 
@@ -133,8 +134,9 @@ def check_report(tap, name, report):
     counted = sum(place["task_count"] for place in report["places"])
     tap.check(counted == report["tasks"], f"{name}: each task is counted once",
               f"{counted} of {report['tasks']}")
+    # Who woke it may not have let go of its waker: then an older place is there, said to be unsure.
     several = {task["task"]: task["places"] for place in report["places"]
-               for task in place["waiting"] if task["places"] > 1}
+               for task in place["waiting"] if task["places"] > 1 and place["state"] != "moved"}
     stale = {task["task"] for own in STALE.get(name.split()[0], ())
              for _, task in found.get(own, [])}
     selects = {task["task"] for _, task in found.get("wait_select", [])}
@@ -143,7 +145,9 @@ def check_report(tap, name, report):
     tap.check(several.keys() - stale == selects,
               f"{name}: a task that went by a leaf waits at the next alone",
               f"{several}, {selects}, {stale}")
-    tap.check(report["tasks"] <= len(EXPECTED), f"{name}: tasks that ended are gone",
+    spawned = {task["task"] for place in report["places"] for task in place["waiting"]
+               if task["task"] < ROOT_BIT}
+    tap.check(len(spawned) <= len(EXPECTED), f"{name}: tasks that ended are gone",
               str(report["tasks"]))
 
 

@@ -218,10 +218,14 @@ static uint64_t pack(struct points *points)
 }
 
 /* Of the points after the last poll so many still hold. One that stayed when another leaf went on
- * stays again; where that does not decide, all of a kind are kept and it is unsure at which. */
-static void add_older(struct points *points, const struct points *before, uint32_t living)
+ * stays again; where that does not decide, all of a kind are kept and it is unsure at which. As
+ * many wakers at the begin as there were points: none was gone yet, so one of those that live may
+ * be in the hands of the thread that woke the task. */
+static void add_older(struct points *points, const struct points *before, uint32_t living,
+		      uint32_t wakers)
 {
 	struct points old[2] = {{.count = 0}, {.count = 0}}; /* cloned in the last poll; before */
+	uint32_t kept = points->count;
 
 	for (uint32_t i = 0; i < before->count; i++) {
 		struct points *to = &old[before->list[i].is_older];
@@ -239,6 +243,7 @@ static void add_older(struct points *points, const struct points *before, uint32
 		}
 		living -= count < living ? count : living;
 	}
+	points->is_unsure |= points->count > kept && kept && wakers >= before->count;
 }
 
 /* Of what this poll cloned, and its wakers that live still. */
@@ -387,7 +392,7 @@ static __attribute__((noinline)) uint32_t join_points(struct kymo_place_poll *po
 
 	unpack(before, &old);
 	if (living > cloned && (points.count || !poll->clones))
-		add_older(&points, &old, living - cloned);
+		add_older(&points, &old, living - cloned, poll->wakers);
 	if (!points.count)
 		return 0;
 	after = pack(&points);

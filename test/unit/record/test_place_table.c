@@ -258,6 +258,30 @@ static void points__stay_while_their_wakers_live(void **state)
 	test_recorder_close(&c.test);
 }
 
+/* One more lives after it than it cloned: the older leaf's, or that of the thread that woke. */
+static void points__may_be_gone_where_no_waker_was_gone_at_the_begin(void **state)
+{
+	static const struct {
+		uint32_t wakers;
+		const char *points;
+	} cases[] = {{0, "21o"}, {1, "21o?"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct kymo_place_poll poll = begin(7);
+		struct case_ c;
+
+		open_case(&c);
+		(void)poll_at(7, 0, LEAVES(0x1000, ), 1);
+		poll.wakers = cases[i].wakers;
+		kymo_poll_begin(7, 5, 0);
+		clone_at(&poll, 0x2000, MANY);
+		(void)end(&poll, 2);
+		assert_string_equal(points_of(&c, 7), cases[i].points);
+		test_recorder_close(&c.test);
+	}
+}
+
 static void points__that_a_poll_went_by_are_no_waits(void **state)
 {
 	struct kymo_place_poll poll = begin(7);
@@ -553,6 +577,7 @@ int main(void)
 		cmocka_unit_test(place__can_be_read_externally_until_the_task_ends),
 		cmocka_unit_test(place__has_start_and_duration_of_the_wait),
 		cmocka_unit_test(points__stay_while_their_wakers_live),
+		cmocka_unit_test(points__may_be_gone_where_no_waker_was_gone_at_the_begin),
 		cmocka_unit_test(points__that_a_poll_went_by_are_no_waits),
 		cmocka_unit_test(points__beyond_the_room_are_counted),
 		cmocka_unit_test(place__of_a_task_that_is_over_stays_free),
