@@ -6,6 +6,7 @@
 #include <analyze/resource_use.h>
 #include <analyze/thread_uses.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <base/text.h>
 #include <read/id_map.h>
 
@@ -18,6 +19,42 @@ struct starvation {
 	uint64_t cpu_ns, delay_ns;   /* of the workers' threads, as the kernel counted */
 	uint64_t parks_ns;           /* of delay_ns: in none of the others; 0: not asked */
 };
+
+/* Of the time by which parks ended late: the part that a program can tell. The kernel's counters
+ * have sums; parks whose time-out was over say how late each ended. Where none has one the mean
+ * decides: below a tick it is what a wake-up costs on a machine that others use. */
+static void split_parks(struct starvation *sums, const struct ky_facts *facts)
+{
+	uint64_t all_ns = 0, long_ns = 0, worst_ns = 0, parks = 0, late_ns;
+	const struct ky_trace *trace = facts->trace;
+	struct ky_park park;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		const struct ky_column *rows = &trace->workers[worker].parks;
+
+		for (uint64_t row = ky_column_find(rows, facts->report->from_ns);
+		     row < rows->row_count; row++) {
+			ky_trace_park(trace, worker, row, &park);
+			if (park.start_ns > facts->report->to_ns)
+				break;
+			parks++;
+			late_ns = ky_park_late_ns(&park);
+			if (late_ns == UINT64_MAX)
+				continue;
+			all_ns += late_ns;
+			long_ns += late_ns > KY_FIND_LONG_NS ? late_ns : 0;
+			worst_ns = ky_later(worst_ns, late_ns);
+		}
+	}
+	if (all_ns)
+		sums->parks_ns = ky_ppm_of(sums->parks_ns, ky_share_ppm(long_ns, all_ns));
+	else if (!parks || sums->parks_ns / parks < KY_FIND_LONG_NS)
+		sums->parks_ns = 0;
+	else
+		worst_ns = KY_FIND_WORST_NS_MIN;
+	if (sums->parks_ns)
+		sums->worst_ns = ky_later(sums->worst_ns, worst_ns);
+}
 
 static bool began_within(const struct ky_trace *trace, uint32_t tid)
 {
@@ -191,11 +228,10 @@ void ky_find_starvation(struct ky_findings *findings)
 	    is_under_pressure(facts)) {
 		seen_ns = sums.polls_ns + sums.ready_ns;
 		sums.parks_ns = sums.delay_ns > seen_ns ? sums.delay_ns - seen_ns : 0;
+		split_parks(&sums, facts);
 		counted = ky_share_ppm(sums.parks_ns,
 				       facts->poll_ns + facts->ready_ns + sums.parks_ns);
 		score = counted > score ? counted : score;
-		if (sums.worst_ns < KY_FIND_WORST_NS_MIN)
-			sums.worst_ns = KY_FIND_WORST_NS_MIN;
 	}
 	if (!score || !sums.worst_ns)
 		return;
