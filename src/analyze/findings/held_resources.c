@@ -26,6 +26,10 @@ static const struct sync_words {
 			    "for a tokio::sync::RwLock that was held for long",
 			    "Do not hold the guard across an await of something slow; copy what is "
 			    "needed, or split what the lock protects."},
+	[KY_SYNC_OTHER_LOCK] = {KY_FINDING_ASYNC_LOCK_HELD, "asynchronous lock",
+				"for an asynchronous lock that was held for long",
+				"Do not hold the guard across an await of something slow; copy "
+				"what is needed, or split what the lock protects."},
 	[KY_SYNC_POOL] = {KY_FINDING_BLOCKING_POOL_EXHAUSTED, "blocking pool",
 			  "for a thread of the blocking pool, while all of them ran closures",
 			  "Give long or endless work threads of its own, bound what is submitted "

@@ -8,9 +8,35 @@
 #include <base/text.h>
 #include <errno.h>
 #include <read/sort.h>
+#include <string.h>
 
 #define NOT_ASKED 255u
-#define BLAME_STEPS_MAX 64u /* tasks in a queue of one lock */
+#define LATE_NS UINT64_C(1000000) /* between a release and the end of the wait */
+#define BLAME_STEPS_MAX 64u       /* tasks in a queue of one lock */
+
+/* Of channels and locks that are not Tokio's: a receiver that takes an item makes room, and what
+ * wakes inside a lock's or a semaphore's own functions is their release. */
+static uint8_t what_of_library(const struct ky_code_line *line)
+{
+	static const char *const channels[] = {
+		"flume::", "async_channel::", "futures_channel::mpsc", "kanal::"};
+	static const char *const takes[] = {"recv",      "Recv",       "next_message",
+					    "poll_next", "unpark_one", "pull_pending"};
+	static const char *const locks[] = {
+		"async_lock::mutex::", "async_lock::rwlock::", "futures_util::lock::mutex::"};
+	static const char *const permits[] = {"async_lock::semaphore::"};
+
+	if (KY_LINE_HAS(line, locks))
+		return KY_SYNC_OTHER_LOCK;
+	if (KY_LINE_HAS(line, permits))
+		return KY_SYNC_SEMAPHORE;
+	if (!KY_LINE_HAS(line, channels))
+		return KY_SYNC_NONE;
+	for (size_t i = 0; i < sizeof(takes) / sizeof(*takes); i++)
+		if (ky_text_contains(line->name, takes[i]))
+			return KY_SYNC_CHANNEL;
+	return KY_SYNC_NONE;
+}
 
 /* Functions that release, the more special first; all of them end in the same semaphore. */
 uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
@@ -27,9 +53,13 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 	bool is_release = false;
+	uint8_t what;
 
 	ky_code_walk_begin(&walk, code, stack);
 	while ((line = ky_code_walk_next(&walk))) {
+		what = what_of_library(line);
+		if (what != KY_SYNC_NONE)
+			return what;
 		is_release |= ky_text_contains(line->name, "batch_semaphore::") &&
 			      ky_text_contains(line->name, "add_permits");
 		for (size_t i = 0; is_release && i < sizeof(functions) / sizeof(*functions); i++)
@@ -46,8 +76,9 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
  * call is a jump); and not by a message. */
 static bool is_by_program(const struct ky_facts *facts, const struct ky_wake *wake)
 {
-	static const char *const messages[] = {"mpsc::",    "oneshot::", "watch::", "broadcast::",
-					       "barrier::", "channel::", "flume::"};
+	static const char *const messages[] = {
+		"mpsc::",    "oneshot::", "watch::",         "broadcast::",       "barrier::",
+		"channel::", "flume::",   "async_channel::", "futures_channel::", "kanal::"};
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 
@@ -126,22 +157,31 @@ static bool is_before(const void *a, const void *b, const void *ctx)
 	return one->task != other->task ? one->task < other->task : one->to_ns < other->to_ns;
 }
 
+/* The first wait of a task that ends then or later; firsts[task + 1]: none. */
+static uint32_t wait_after(const struct ky_sync_waits *waits, const uint32_t *firsts, uint32_t task,
+			   uint64_t ns)
+{
+	uint32_t low = firsts[task], high = firsts[task + 1];
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (waits->list[middle].to_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* The end of a poll is the beginning of the wait that ends next. */
 static void add_poll(struct ky_sync_waits *waits, const uint32_t *firsts,
 		     const struct ky_poll *poll)
 {
 	uint64_t end_ns = poll->start_ns + poll->duration_ns;
-	uint32_t low = firsts[poll->task], high = firsts[poll->task + 1], last = high;
+	uint32_t low = wait_after(waits, firsts, poll->task, end_ns);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (waits->list[middle].to_ns < end_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < last && waits->list[low].from_ns < end_ns)
+	if (low < firsts[poll->task + 1] && waits->list[low].from_ns < end_ns)
 		waits->list[low].from_ns = end_ns;
 }
 
@@ -198,6 +238,60 @@ static void keep_long(struct ky_sync_waits *waits, const struct ky_pool_runs *ru
 	waits->count = kept;
 }
 
+/* Without debug information each release is one of a semaphore; the await point of the one that
+ * waits has the function that it called, unless that is inlined, too. */
+static uint8_t what_of_point(const struct ky_code_stacks *code, uint32_t stack)
+{
+	static const struct {
+		const char *part;
+		uint8_t what;
+	} functions[] = {{"sync::mutex::", KY_SYNC_MUTEX},
+			 {"sync::rwlock::", KY_SYNC_RWLOCK},
+			 {"sync::mpsc::", KY_SYNC_CHANNEL}};
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	ky_code_walk_begin(&walk, code, stack);
+	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line))
+		for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+			if (ky_text_contains(line->name, functions[i].part))
+				return functions[i].what;
+	return KY_SYNC_NONE;
+}
+
+/* named: by stack of a release, NOT_ASKED for all before. Returns whether any was named so. */
+static bool name_by_points(struct ky_sync_waits *waits, const struct ky_facts *facts,
+			   const uint32_t *firsts, uint8_t *named)
+{
+	const struct ky_samples *samples = &facts->trace->samples;
+	bool is_named = false;
+
+	for (uint32_t i = 0; i < samples->row_count; i++) {
+		const struct ky_stack_row *row = &samples->rows[i];
+		uint8_t what;
+
+		if (row->kind != KY_STACK_PLACE || row->task == KY_NONE || row->stack == KY_NONE ||
+		    firsts[row->task] == firsts[row->task + 1])
+			continue;
+		what = what_of_point(&facts->profile->code, row->stack);
+		if (what == KY_SYNC_NONE)
+			continue;
+		for (uint32_t at = wait_after(waits, firsts, row->task, row->time_ns);
+		     at < firsts[row->task + 1] && waits->list[at].to_ns <= row->end_ns + LATE_NS;
+		     at++)
+			if (waits->list[at].what == KY_SYNC_SEMAPHORE &&
+			    waits->list[at].from_ns < row->end_ns)
+				named[waits->list[at].stack] = what;
+	}
+	for (uint32_t i = 0; i < waits->count; i++)
+		if (waits->list[i].what == KY_SYNC_SEMAPHORE &&
+		    named[waits->list[i].stack] != NOT_ASKED) {
+			waits->list[i].what = named[waits->list[i].stack];
+			is_named = true;
+		}
+	return is_named;
+}
+
 /* The last wait of a task that ended by then; KY_NONE. */
 static uint32_t wait_before(const struct ky_sync_waits *waits, uint32_t task, uint64_t ns)
 {
@@ -215,8 +309,16 @@ static uint32_t wait_before(const struct ky_sync_waits *waits, uint32_t task, ui
 	return low && waits->list[low - 1].task == task ? low - 1 : KY_NONE;
 }
 
+/* Where releases have no names, a lock that some waits name is a semaphore in the others. */
+static bool is_same(const struct ky_sync_wait *one, const struct ky_sync_wait *other,
+		    bool has_names)
+{
+	return one->what == other->what ||
+	       (!has_names && (one->what == KY_SYNC_SEMAPHORE || other->what == KY_SYNC_SEMAPHORE));
+}
+
 /* Who released it may have had it for no time, and got it from one that had it for long. */
-static void find_blamed(struct ky_sync_waits *waits)
+static void find_blamed(struct ky_sync_waits *waits, bool has_names)
 {
 	for (uint32_t i = 0; i < waits->count; i++) {
 		const struct ky_sync_wait *victim = &waits->list[i];
@@ -229,7 +331,7 @@ static void find_blamed(struct ky_sync_waits *waits)
 			before = one->waker == KY_NONE ? KY_NONE :
 							 wait_before(waits, one->waker, one->to_ns);
 			if (before == KY_NONE || before == at ||
-			    waits->list[before].what != one->what)
+			    !is_same(&waits->list[before], one, has_names))
 				break;
 			held_from_ns = waits->list[before].to_ns;
 			if (held_from_ns <= victim->from_ns || held_from_ns >= one->to_ns ||
@@ -245,6 +347,7 @@ static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t
 {
 	const struct ky_trace *trace = facts->trace;
 	struct ky_pool_runs runs;
+	bool is_named;
 
 	for (uint32_t i = 0; i < trace->samples.stack_count; i++)
 		whats[i] = NOT_ASKED;
@@ -260,10 +363,12 @@ static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t
 		if (firsts[i] < firsts[i - 1])
 			firsts[i] = firsts[i - 1];
 	find_begins(out, trace, firsts);
+	memset(whats, NOT_ASKED, trace->samples.stack_count);
+	is_named = name_by_points(out, facts, firsts, whats);
 	if (ky_pool_runs_make(&runs, trace, facts->report->shutdown_ns))
 		return -ENOMEM;
 	keep_long(out, &runs);
-	find_blamed(out);
+	find_blamed(out, !is_named);
 	out->pool_threads = runs.most;
 	ky_pool_runs_release(&runs);
 	return 0;

@@ -18,6 +18,7 @@ enum ky_sync_what {
 	KY_SYNC_CHANNEL, /* bounded: the receiver makes room */
 	KY_SYNC_MUTEX,
 	KY_SYNC_RWLOCK,
+	KY_SYNC_OTHER_LOCK, /* asynchronous, of a library that is not Tokio */
 	KY_SYNC_SEMAPHORE,
 	KY_SYNC_NOTIFY, /* what a task of the same kind gave back: a pool of the program */
 	KY_SYNC_POOL,   /* a thread of the blocking pool: up to the start of the run */
