@@ -34,13 +34,13 @@ static void find_idle(struct ky_findings *findings)
 
 /* One file each: what it finds is in its name. */
 static void (*const finders[])(struct ky_findings *) = {
-	ky_find_long_polls,     ky_find_lock_convoy,     ky_find_starvation,
-	ky_find_stops,          ky_find_throttling,      ky_find_overload,
-	ky_find_herds,          ky_find_self_wakes,      ky_find_redundant_wakes,
-	ky_find_driver_gaps,    ky_find_held_resources,  ky_find_accept_queues,
-	ky_find_accept_delays,  ky_find_handovers,       find_idle,
-	ky_find_hot_workers,    ky_find_recorder_losses, ky_find_recorder_setup,
-	ky_find_uninstrumented,
+	ky_find_long_polls,      ky_find_lock_convoy,    ky_find_starvation,
+	ky_find_stops,           ky_find_throttling,     ky_find_overload,
+	ky_find_herds,           ky_find_self_wakes,     ky_find_redundant_wakes,
+	ky_find_driver_gaps,     ky_find_held_resources, ky_find_accept_queues,
+	ky_find_accept_delays,   ky_find_handovers,      find_idle,
+	ky_find_timed_out_waits, ky_find_hot_workers,    ky_find_recorder_losses,
+	ky_find_recorder_setup,  ky_find_uninstrumented,
 };
 
 const char *ky_finding_name(const struct ky_finding *finding)

@@ -158,7 +158,8 @@ void ky_find_lost_wakes(struct ky_findings *findings, const struct ky_last_polls
 	uint32_t *longest; /* by kind: task + 1 */
 
 	/* Without await points an idle connection looks the same. */
-	if (!facts->trace->samples.counts[KY_STACK_PLACE])
+	if (!facts->trace->samples.counts[KY_STACK_PLACE] &&
+	    !ky_trace_metadata(facts->trace, "places.rule"))
 		return;
 	longest = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*longest));
 	findings->failed |= !longest;
