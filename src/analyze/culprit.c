@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/culprit.h>
 
+#include <base/text.h>
+
 #define FUNCTIONS_MAX 128u /* of one poll; more of them have no culprit among them */
 #define STACK_MAX 64u
 
@@ -26,7 +28,8 @@ static uint32_t own_functions(const struct ky_code_stacks *code, uint32_t stack,
 	ky_code_walk_begin(&walk, code, stack);
 	while ((line = ky_code_walk_next(&walk)) && count < STACK_MAX &&
 	       !(count && ky_code_polls_task(line))) {
-		if (!ky_code_is_own(line) || !*line->file || line->file[0] == '.')
+		if (!ky_code_is_own(line) || line->file[0] == '.' ||
+		    (!*line->file && !ky_text_contains(line->name, "::")))
 			continue;
 		for (i = 0; i < count && out[i]->function != line->function; i++) {
 		}

@@ -60,6 +60,9 @@ static void put_culprit(struct ky_buf *out, const struct ky_findings *findings,
 		ky_out_text(&text, ky_short_name(name, culprit->code->name, NAME_COLUMNS));
 		if (*ky_profile_place(place, culprit->code))
 			ky_out_format(&text, " at %s", place);
+		if (culprit->callee)
+			ky_out_format(&text, ", which calls %s",
+				      ky_short_name(name, culprit->callee->name, NAME_COLUMNS));
 		ky_out_text(&text, ", ");
 	}
 	if (culprit->task != KY_NONE)

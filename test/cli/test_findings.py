@@ -129,6 +129,7 @@ class Findings(Cli):
         self.assertIn("blocked in read", one["statement"])
         self.assertEqual((one["culprit"]["task"], one["culprit"]["function"]),
                          ("app::slow", "app::slow"))
+        self.assertEqual(one["culprit"]["callee"], "app::read_all")
         self.assertEqual(one["impact"]["victims"], 40)
         self.assertGreater(one["score"], 0.9)
 

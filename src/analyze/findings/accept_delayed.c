@@ -16,6 +16,8 @@ struct acceptor {
 	const struct ky_stack_row *longest;
 };
 
+/* An async function that is inlined has no name in a build with lines alone, only its module;
+ * bind(), the other one there, waits for nothing. */
 bool ky_stack_accepts(const struct ky_code_stacks *code, uint32_t stack)
 {
 	const struct ky_code_line *line;
@@ -24,9 +26,27 @@ bool ky_stack_accepts(const struct ky_code_stacks *code, uint32_t stack)
 	ky_code_walk_begin(&walk, code, stack);
 	while ((line = ky_code_walk_next(&walk)))
 		if (ky_text_contains(line->name, "istener::accept") ||
-		    ky_text_contains(line->name, "istener::poll_accept"))
+		    ky_text_contains(line->name, "istener::poll_accept") ||
+		    ky_text_contains(line->name, "::listener::{async_fn#"))
 			return true;
 	return false;
+}
+
+/* Without debug information accept() is inlined: what is left is that the task waits for a socket
+ * to be ready, and reads or writes none there. */
+static bool may_accept(const struct ky_code_stacks *code, uint32_t stack)
+{
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+	bool waits = false;
+
+	ky_code_walk_begin(&walk, code, stack);
+	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line)) {
+		waits |= ky_text_contains(line->name, "scheduled_io::Readiness");
+		if (ky_text_contains(line->name, "tokio::net::"))
+			return false;
+	}
+	return waits;
 }
 
 static bool is_point(const struct ky_stack_row *row, const struct ky_facts *facts)
@@ -41,8 +61,14 @@ static uint8_t *find_stacks(const struct ky_facts *facts)
 	const struct ky_samples *samples = &facts->trace->samples;
 	uint8_t *is_accept = ky_alloc(samples->stack_count + (size_t)1);
 
-	for (uint32_t i = 0; is_accept && i < samples->stack_count; i++)
+	bool has_names = false;
+
+	for (uint32_t i = 0; is_accept && i < samples->stack_count; i++) {
 		is_accept[i] = ky_stack_accepts(&facts->profile->code, i);
+		has_names |= is_accept[i];
+	}
+	for (uint32_t i = 0; is_accept && !has_names && i < samples->stack_count; i++)
+		is_accept[i] = may_accept(&facts->profile->code, i);
 	return is_accept;
 }
 

@@ -3,8 +3,53 @@
  * ready waits until that has it. The poll itself blocks nothing. */
 #include <analyze/findings/find.h>
 
+#include <analyze/findings/poll_rule.h>
 #include <analyze/findings/say.h>
 #include <base/text.h>
+
+#define ACTION "Use spawn_blocking() for what is called often: it leaves the worker where it is."
+
+/* ---- as the cause of long polls: no other thread had taken the worker by their end ---- */
+
+static bool is_in_place(const struct ky_code_line *line)
+{
+	static const char *const parts[] = {"tokio::task::blocking::block_in_place",
+					    "tokio::task::block_in_place",
+					    "tokio::runtime::scheduler::block_in_place",
+					    "tokio::runtime::scheduler::multi_thread::worker::"
+					    "block_in_place",
+					    "tokio::runtime::context::runtime_mt::exit_runtime"};
+
+	return KY_LINE_HAS(line, parts);
+}
+
+static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
+{
+	*confidence = KY_CONFIDENCE_PROVEN;
+	return ky_poll_case_inside_ppm(one, is_in_place) >= KY_FIND_HALF_PPM;
+}
+
+static void say_polls(struct ky_buf *out, const struct ky_poll_case *one,
+		      const struct ky_findings_options *options)
+{
+	(void)options;
+	ky_text(out, one->is_blocked ? "were blocked" : "ran on CPU");
+	ky_text(out, " in block_in_place(), and no other thread had their worker");
+}
+
+const struct ky_poll_rule ky_rule_in_place_blocked = {.id = KY_FINDING_BLOCK_IN_PLACE_STORM,
+						      .is_blocked = true,
+						      .fits = fits,
+						      .say = say_polls,
+						      .action = ACTION};
+
+const struct ky_poll_rule ky_rule_in_place_busy = {.id = KY_FINDING_BLOCK_IN_PLACE_STORM,
+						   .is_blocked = false,
+						   .fits = fits,
+						   .say = say_polls,
+						   .action = ACTION};
+
+/* ---- by the handovers themselves ---- */
 
 void ky_find_handovers(struct ky_findings *findings)
 {
@@ -45,7 +90,5 @@ void ky_find_handovers(struct ky_findings *findings)
 	ky_text(&found->impact, " until another thread had their worker, ");
 	ky_say_ppm(&found->impact, found->score_ppm);
 	ky_text(&found->impact, " of all time from wake to poll.");
-	ky_text(&found->action,
-		"Use spawn_blocking() for what is called often: it leaves the worker "
-		"where it is.");
+	ky_text(&found->action, ACTION);
 }

@@ -182,8 +182,12 @@ static void split_longest(struct ky_facts *facts)
 			if (own.sums[part] > kind->worst[part])
 				kind->worst[part] = own.sums[part];
 		}
-		if (!kind->long_count++)
+		if (!kind->long_count++) {
 			kind->longest = own;
+			kind->long_first_ns = poll.start_ns;
+		}
+		kind->long_first_ns = ky_earlier(kind->long_first_ns, poll.start_ns);
+		kind->long_last_ns = ky_later(kind->long_last_ns, poll.start_ns);
 	}
 }
 

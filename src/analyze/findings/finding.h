@@ -64,7 +64,8 @@ struct ky_culprit_of {
 	uint32_t task;        /* name index of a kind of tasks; KY_NONE */
 	uint32_t thread;      /* name index; KY_NONE */
 	const char *resource; /* constant text; NULL */
-	const struct ky_code_line *code; /* function and line; NULL: not known */
+	const struct ky_code_line *code;   /* function and line; NULL: not known */
+	const struct ky_code_line *callee; /* of the program, which that calls; NULL: none */
 };
 
 struct ky_finding {

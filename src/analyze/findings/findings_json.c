@@ -75,6 +75,7 @@ static void culprit(struct ky_buf *out, const struct ky_trace *trace,
 	text_or_null(out, "thread",
 		     culprit->thread != KY_NONE ? ky_trace_name(trace, culprit->thread) : NULL);
 	text_or_null(out, "resource", culprit->resource);
+	text_or_null(out, "callee", culprit->callee ? culprit->callee->name : NULL);
 	ky_json_close(out, "}");
 }
 

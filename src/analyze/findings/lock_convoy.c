@@ -12,7 +12,9 @@ struct lock_waits {
 	uint32_t count, capacity;
 	uint64_t ns, worst_ns, waits;
 	const struct ky_stack_row *longest;
-	uint32_t task, waker; /* name index of all of them; KY_NONE: several */
+	/* Name indexes of all of them; KY_NONE: several. */
+	uint32_t task, waker;
+	uint32_t holder; /* kind of task that the thread which ended the wait polled */
 	bool is_first;
 };
 
@@ -62,7 +64,7 @@ static bool collect(struct lock_waits *waits, const struct ky_facts *facts)
 
 	for (uint32_t i = 0; i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
-		uint32_t name, waker;
+		uint32_t name, waker, holder;
 
 		if (row->kind != KY_STACK_OFF_CPU || row->task == KY_NONE ||
 		    row->flags & KY_ROW_BLOCKING || row->value <= KY_FIND_LONG_NS ||
@@ -78,6 +80,8 @@ static bool collect(struct lock_waits *waits, const struct ky_facts *facts)
 		waker = row->waker_tid ? row->waker_name : KY_NONE;
 		waits->task = waits->is_first || waits->task == name ? name : KY_NONE;
 		waits->waker = waits->is_first || waits->waker == waker ? waker : KY_NONE;
+		holder = row->waker_task != KY_NONE ? row->waker_kind : KY_NONE;
+		waits->holder = waits->is_first || waits->holder == holder ? holder : KY_NONE;
 		waits->is_first = false;
 		if (row->value > waits->worst_ns) {
 			waits->worst_ns = row->value;
@@ -114,6 +118,10 @@ static void say(struct ky_finding *found, const struct lock_waits *waits,
 	if (waits->waker != KY_NONE) {
 		ky_text(out, ", ");
 		ky_say_kind(out, facts->trace, waits->waker);
+		if (waits->holder != KY_NONE) {
+			ky_text(out, " in polls of ");
+			ky_say_kind(out, facts->trace, waits->holder);
+		}
 		ky_text(out, ",");
 	}
 	ky_text(out, " for up to ");
@@ -137,7 +145,8 @@ static void say(struct ky_finding *found, const struct lock_waits *waits,
 void ky_find_lock_convoy(struct ky_findings *findings)
 {
 	const struct ky_facts *facts = &findings->facts;
-	struct lock_waits waits = {.is_first = true, .task = KY_NONE, .waker = KY_NONE};
+	struct lock_waits waits = {
+		.is_first = true, .task = KY_NONE, .waker = KY_NONE, .holder = KY_NONE};
 	struct ky_culprit culprit = {0};
 	struct ky_finding *found = NULL;
 	uint64_t delays = 0, behind;
@@ -159,6 +168,7 @@ void ky_find_lock_convoy(struct ky_findings *findings)
 		found->culprit.task = waits.task;
 		found->culprit.thread = waits.waker;
 		found->culprit.code = culprit.line;
+		found->culprit.callee = culprit.callee;
 		found->culprit.resource = "lock";
 		found->confidence = KY_CONFIDENCE_PROVEN;
 		found->victims = delays ? delays : waits.count;

@@ -9,10 +9,11 @@
 
 /* The first that fits is the cause: what is more special comes first. */
 static const struct ky_poll_rule *const rules[] = {
-	&ky_rule_nested_block_on,  &ky_rule_log_writing,      &ky_rule_lifo_slot_blocked,
-	&ky_rule_blocking_call,    &ky_rule_log_writing_busy, &ky_rule_huge_drop,
-	&ky_rule_allocation_burst, &ky_rule_page_fault_storm, &ky_rule_coop_budget,
-	&ky_rule_redundant_wakes,  &ky_rule_lifo_slot_busy,   &ky_rule_cpu_heavy_poll,
+	&ky_rule_nested_block_on,  &ky_rule_in_place_blocked,  &ky_rule_in_place_busy,
+	&ky_rule_log_writing,      &ky_rule_lifo_slot_blocked, &ky_rule_blocking_call,
+	&ky_rule_log_writing_busy, &ky_rule_huge_drop,         &ky_rule_allocation_burst,
+	&ky_rule_page_fault_storm, &ky_rule_coop_budget,       &ky_rule_redundant_wakes,
+	&ky_rule_lifo_slot_busy,   &ky_rule_cpu_heavy_poll,
 };
 
 static void say_statement(struct ky_finding *found, const struct ky_poll_case *one,
@@ -103,6 +104,22 @@ static void set_missing(struct ky_finding *found, const struct ky_poll_case *one
 				 "Polls across a loss are in no figure: there may be more.", NULL);
 }
 
+/* All of them at one time, as when a program starts and its pages and caches are cold: what does
+ * not come again is no cause, unless it lasted for as long as people see. */
+static bool was_once(const struct ky_poll_case *one)
+{
+	const struct ky_kind_facts *kind = one->kind;
+
+	return kind->long_last_ns - kind->long_first_ns < KY_FIND_STUCK_NS_MIN &&
+	       ky_later(one->worst_ns, one->behind_worst_ns) < KY_FIND_CRITICAL_NS;
+}
+
+/* No sample of a profiled process fell in them, and nothing else says which half they are of. */
+static bool is_guess(const struct ky_poll_case *one)
+{
+	return one->is_guessed && !one->is_unknown && !one->row_count;
+}
+
 static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 		const struct ky_poll_rule *rule, enum ky_confidence confidence)
 {
@@ -115,11 +132,14 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 	found->culprit.kind = "task";
 	found->culprit.task = one->kind->name;
 	found->culprit.code = one->culprit.line;
+	found->culprit.callee = one->culprit.callee;
 	found->confidence = (uint8_t)confidence;
 	found->victims = one->behind_ns ? one->kind->behind_delays : 0;
 	found->delay_ns = one->behind_ns ? one->behind_ns : one->ns;
 	ky_finding_judge(found, polls_ppm > ready_ppm ? polls_ppm : ready_ppm,
 			 ky_later(one->worst_ns, one->behind_worst_ns));
+	if (was_once(one) || is_guess(one))
+		found->severity = KY_SEVERITY_INFO;
 	say_statement(found, one, rule, findings);
 	say_impact(found, one, rule);
 	ky_text(&found->action, rule->action);

@@ -22,10 +22,11 @@ struct ky_poll_rule {
 	const char *action;
 };
 
-extern const struct ky_poll_rule ky_rule_nested_block_on, ky_rule_log_writing,
-	ky_rule_log_writing_busy, ky_rule_blocking_call, ky_rule_page_fault_storm,
-	ky_rule_huge_drop, ky_rule_allocation_burst, ky_rule_coop_budget, ky_rule_lifo_slot_blocked,
-	ky_rule_lifo_slot_busy, ky_rule_redundant_wakes, ky_rule_cpu_heavy_poll;
+extern const struct ky_poll_rule ky_rule_nested_block_on, ky_rule_in_place_blocked,
+	ky_rule_in_place_busy, ky_rule_log_writing, ky_rule_log_writing_busy, ky_rule_blocking_call,
+	ky_rule_page_fault_storm, ky_rule_huge_drop, ky_rule_allocation_burst, ky_rule_coop_budget,
+	ky_rule_lifo_slot_blocked, ky_rule_lifo_slot_busy, ky_rule_redundant_wakes,
+	ky_rule_cpu_heavy_poll;
 
 /* Of a library that writes logs, or a standard stream of Rust. */
 bool ky_line_writes_logs(const struct ky_code_line *line);
