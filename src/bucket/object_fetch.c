@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <bucket/object_fetch.h>
 
-#include <base/alloc.h>
+#include <bucket/segment_part.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <ship/disk.h>
 #include <ship/trace_file.h>
 #include <stdio.h>
 #include <string.h>
-#include <wire/trc_enc.h>
-#include <zstd.h>
 
 /* Holds the table and last chunk of a minute of a busy service; else a second request follows. */
 #define TAIL_BYTES (32u << 10)
 #define KEY_SLACK_NS UINT64_C(1000000) /* a name has milliseconds */
-#define START_CHUNKS_MAX 64u
 
 struct fetch {
 	struct ky_fetched *out;
@@ -133,118 +130,38 @@ int ky_object_map(struct ky_segment_map *out, struct ky_s3_client *client,
 
 /* ---- a part ---- */
 
-struct choice {
-	uint32_t start_count; /* chunks of the segment's start */
-	uint32_t first, end;  /* in the time */
-	uint32_t timed;       /* those behind have no times: names of code */
-};
-
-/* Returns false: none. */
-static bool choose(struct choice *out, const struct ky_segment_map *map,
-		   const struct ky_fetch_range *range)
+static int copy_stored(void *ctx, uint64_t from, uint64_t to)
 {
-	uint32_t content = map->count - 1;
-
-	while (content && !map->chunks[content - 1].last_ns)
-		content--;
-	*out = (struct choice){.first = UINT32_MAX, .timed = content};
-	while (out->start_count < content && out->start_count < START_CHUNKS_MAX &&
-	       (!out->start_count || !map->chunks[out->start_count].worker_count))
-		out->start_count++;
-	for (uint32_t i = 0; i < content; i++) {
-		if (!ky_segment_map_touches(map, &map->chunks[i], range->from_unix_ns,
-					    range->to_unix_ns))
-			continue;
-		out->first = out->first < i ? out->first : i;
-		out->end = i + 1;
-	}
-	return out->end != 0;
+	return copy_range(ctx, from, to);
 }
 
-/* A frame with a LossEvent: what lies between was not fetched. */
-static int put_gap(const struct fetch *fetch, uint64_t from_ns, uint64_t to_ns)
+static int put_made(void *ctx, const uint8_t *bytes, size_t count)
 {
-	static const char cause[] = "not recorded";
-	struct ky_trc_enc enc;
-	struct ky_buf raw;
-	uint8_t frame[1024];
-	uint32_t name;
-	size_t count;
-	int err;
-
-	ky_buf_init(&raw, 0);
-	err = ky_trc_enc_init(&enc, &raw);
-	if (err)
-		return say_memory(fetch->why);
-	ky_trc_enc_begin(&enc);
-	name = ky_trc_enc_string(&enc, 0, cause, sizeof(cause) - 1);
-	ky_trc_enc_event(&enc, KY_EV_LOSS, to_ns);
-	ky_trc_enc_u32(&enc, 0);    /* tid: all threads */
-	ky_trc_enc_varint(&enc, 0); /* records */
-	ky_trc_enc_u8(&enc, 1);     /* exactly */
-	ky_trc_enc_varint(&enc, from_ns);
-	ky_trc_enc_varint(&enc, to_ns);
-	ky_trc_enc_u32(&enc, name);
-	ky_trc_enc_release(&enc);
-	err = raw.failed;
-	count = err ? 0 : ZSTD_compress(frame, sizeof(frame), raw.bytes, raw.used, 1);
-	ky_buf_release(&raw);
-	if (err || ZSTD_isError(count))
-		return say_memory(fetch->why);
-	return put(fetch, frame, count);
-}
-
-/* Chunks [from, end), which lie in a row. */
-static int copy_chunks(struct fetch *fetch, const struct ky_segment_map *map, uint32_t from,
-		       uint32_t end)
-{
-	fetch->out->chunk_count += end - from;
-	return copy_range(fetch, map->chunks[from].stored_at, map->chunks[end].stored_at);
-}
-
-static int copy_part(struct fetch *fetch, const struct ky_segment_map *map,
-		     const struct choice *choice)
-{
-	const struct ky_map_chunk *chunks = map->chunks;
-	uint32_t content = map->count - 1, timed = choice->timed, start = choice->start_count;
-	uint32_t first = choice->first, end = choice->end;
-	int err;
-
-	if (first <= start) { /* nothing lies between */
-		start = end > start ? end : start;
-		first = end = start;
-	}
-	err = copy_chunks(fetch, map, 0, start);
-	if (!err && first < end) {
-		err = put_gap(fetch, chunks[start - 1].last_ns, chunks[first].first_ns);
-		if (!err)
-			err = copy_chunks(fetch, map, first, end);
-	}
-	if (!err && end < timed)
-		err = put_gap(fetch, chunks[end - 1].last_ns, chunks[timed - 1].last_ns);
-	if (!err)
-		err = copy_chunks(fetch, map, timed, content);
-	if (!err)
-		err = copy_range(fetch, chunks[content].stored_at,
-				 chunks[content].stored_at + chunks[content].stored_bytes);
-	fetch->out->chunk_total = content;
-	return err;
+	return put(ctx, bytes, count);
 }
 
 /* KYMO_E_UNSUPPORTED: there is no map, so it has to be read whole. */
 static int fetch_part(struct fetch *fetch, const struct ky_fetch_range *range)
 {
 	struct ky_segment_map map = {.chunks = NULL};
-	struct choice choice;
+	const struct ky_part_range wanted = {range->from_unix_ns, range->to_unix_ns};
+	const struct ky_part_out out = {copy_stored, put_made, fetch};
+	struct ky_part_choice choice;
 	int err = read_map(&map, fetch->client, fetch->object, &fetch->tail,
 			   &fetch->out->fetched_bytes, fetch->why);
 
 	if (!err && !map.unix_ns)
 		err = KYMO_E_UNSUPPORTED;
-	if (!err && !choose(&choice, &map, range))
-		fetch->out->is_outside = true;
-	else if (!err)
-		err = copy_part(fetch, &map, &choice);
+	if (!err) {
+		ky_part_choose(&choice, &map, &wanted);
+		fetch->out->is_outside = !choice.end;
+	}
+	if (!err && choice.end) {
+		err = ky_part_write(&out, &map, &choice, &fetch->out->chunk_count);
+		fetch->out->chunk_total = map.count - 1;
+		if (err == -ENOMEM)
+			err = say_memory(fetch->why);
+	}
 	ky_segment_map_release(&map);
 	return err;
 }

@@ -2,9 +2,7 @@
 /* object_fetch.h - a trace of a bucket as a file of this machine: all of it, or the chunks that a
  * time touches.
  *
- * A part is a trace of its own: the chunks of the segment's start (whose it is, what was alive),
- * those in the time, and the last one. Where chunks are left out between them stands a LossEvent of
- * cause "not recorded", so that nothing is measured over the gap.
+ * A part is a trace of its own (segment_part.h).
  * Memory:  KY_FETCH_WINDOW_BYTES, and a map.
  * Threads: owner of the client.
  */

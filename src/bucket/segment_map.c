@@ -108,14 +108,20 @@ static int take_index(struct ky_segment_map *map, const uint8_t *bytes, size_t c
 {
 	struct ky_index_head head;
 	uint64_t raw_offset = 0;
+	uint32_t worker_count = 0;
 	size_t at = sizeof(head);
 
+	if (map->workers) /* an index is written once */
+		return KYMO_E_UNSUPPORTED;
 	if (count < sizeof(head) + sizeof(struct ky_index_tail))
 		return KYMO_E_UNSUPPORTED;
 	count -= sizeof(struct ky_index_tail);
 	memcpy(&head, bytes, sizeof(head));
 	if (head.version != KY_INDEX_VERSION || head.chunk_count != map->count - 1)
 		return KYMO_E_UNSUPPORTED;
+	map->workers = ky_alloc(count / sizeof(struct ky_index_worker) * sizeof(*map->workers) + 1);
+	if (!map->workers)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < head.chunk_count; i++) {
 		struct ky_map_chunk *chunk = &map->chunks[i];
 		struct ky_index_chunk row;
@@ -135,11 +141,15 @@ static int take_index(struct ky_segment_map *map, const uint8_t *bytes, size_t c
 		chunk->lost_count = row.lost_count;
 		chunk->loss_count = row.loss_count;
 		chunk->worker_count = row.worker_count;
+		chunk->first_worker = worker_count;
 		for (uint32_t w = 0; w < row.worker_count; w++) {
 			struct ky_index_worker worker;
 
 			memcpy(&worker, bytes + at, sizeof(worker));
 			at += sizeof(worker);
+			map->workers[worker_count++] = (struct ky_map_worker){
+				worker.busy_ns,      worker.longest_ns, worker.longest_start_ns,
+				worker.longest_task, worker.worker_id,  worker.poll_count};
 			chunk->poll_count += worker.poll_count;
 			chunk->busy_ns += worker.busy_ns;
 			if (worker.longest_ns <= chunk->longest_ns)
@@ -218,6 +228,7 @@ int64_t ky_segment_map_read(struct ky_segment_map *map, const uint8_t *tail, siz
 void ky_segment_map_release(struct ky_segment_map *map)
 {
 	ky_free(map->chunks);
+	ky_free(map->workers);
 	*map = (struct ky_segment_map){.chunks = NULL};
 }
 

@@ -6,7 +6,8 @@
  * chunk, whose last event is the index (docs/format.md 12 and 14). A map exists only where both
  * agree on every size; what they say of content stays a hint.
  * Input:   untrusted.
- * Memory:  the last chunk, at most KY_MAP_CHUNK_BYTES_MAX, and a row for each chunk.
+ * Memory:  the last chunk, at most KY_MAP_CHUNK_BYTES_MAX, and a row for each chunk and each
+ *          worker in it.
  * Threads: owner.
  */
 #ifndef KY_BUCKET_SEGMENT_MAP_H
@@ -26,14 +27,21 @@ struct ky_map_chunk {
 	uint64_t busy_ns;    /* of all its workers */
 	uint64_t longest_ns, longest_start_ns, longest_task;
 	uint32_t stored_bytes, raw_bytes, worker_count;
-	uint32_t longest_worker;
+	uint32_t longest_worker, first_worker;
+};
+
+/* What a worker did in a chunk. */
+struct ky_map_worker {
+	uint64_t busy_ns, longest_ns, longest_start_ns, longest_task;
+	uint32_t id, poll_count;
 };
 
 struct ky_segment_map {
 	struct ky_map_chunk *chunks; /* of the last one, with the index, only sizes and events */
 	uint32_t count;
-	uint64_t clock_ns, unix_ns; /* one reading of the wall clock; unix_ns 0: none */
-	uint64_t slack_ns;          /* so far off it may be */
+	struct ky_map_worker *workers; /* by chunk: from its first_worker on, its worker_count */
+	uint64_t clock_ns, unix_ns;    /* one reading of the wall clock; unix_ns 0: none */
+	uint64_t slack_ns;             /* so far off it may be */
 	char service[KY_MAP_TEXT_BYTES], host[KY_MAP_TEXT_BYTES], pid[KY_MAP_TEXT_BYTES];
 	char end[KY_MAP_TEXT_BYTES]; /* process.end; "": it went on */
 };

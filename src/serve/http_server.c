@@ -7,12 +7,16 @@
 #include <base/now.h>
 #include <base/out_text.h>
 #include <errno.h>
+#include <kymo/base.h>
 #include <limits.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <serve/http_answer.h>
 #include <serve/http_library.h>
+#include <serve/http_place.h>
 #include <serve/list_page.h>
+#include <serve/trace_map.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -23,6 +27,7 @@
 
 #define THREADS 4u /* where a trace may have to be fetched first */
 #define POLICY_BYTES_MAX 1024u
+#define PART_BYTES_MAX (64u << 20)
 #define TEXT_PLAIN "text/plain; charset=utf-8"
 #define TEXT_HTML "text/html; charset=utf-8"
 #define LIST_POLICY                                                                                \
@@ -45,7 +50,8 @@ struct live_snapshot {
 
 struct ky_http_server {
 	struct MHD_Daemon *daemon;
-	struct MHD_Response *viewer, *style;
+	struct MHD_Response *viewers[KY_HTTP_CODINGS], *style;
+	struct ky_buf page; /* the viewer */
 	struct ky_listing listing;
 	pthread_mutex_t answering; /* all of an answer but opening a trace */
 	int (*cut)(void *ctx, struct ky_buf *out);
@@ -56,98 +62,19 @@ struct ky_http_server {
 	char address[INET6_ADDRSTRLEN];
 	uint16_t port;
 	char token[KY_HTTP_TOKEN_BYTES];
-	char viewer_etag[24];
 	char policy[POLICY_BYTES_MAX]; /* of the viewer */
 	pthread_mutex_t mutex;         /* of the links */
 	struct link links[KY_HTTP_CONNECTIONS_MAX * 2];
 };
 
-/* ---- answers ---- */
-
-static void add_header(struct MHD_Response *response, const char *name, const char *value)
-{
-	(void)MHD_add_response_header(response, name, value);
-}
-
-static void add_common(struct MHD_Response *response, const char *type, const char *policy,
-		       const char *caching)
-{
-	add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	add_header(response, "Content-Security-Policy", policy);
-	add_header(response, "X-Content-Type-Options", "nosniff");
-	add_header(response, "X-Frame-Options", "DENY");
-	add_header(response, "Referrer-Policy", "no-referrer");
-	add_header(response, "Cross-Origin-Resource-Policy", "same-origin");
-	add_header(response, "Cross-Origin-Opener-Policy", "same-origin");
-	add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, caching);
-}
-
-/* Takes the response. */
-static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
-			     struct MHD_Response *response)
-{
-	enum MHD_Result result;
-
-	if (!response)
-		return MHD_NO;
-	result = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
-	return result;
-}
-
-static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *sentence)
-{
-	struct MHD_Response *response;
-	char line[512];
-	int bytes = snprintf(line, sizeof(line), "%s\n", sentence);
-
-	response = MHD_create_response_from_buffer((size_t)bytes, line, MHD_RESPMEM_MUST_COPY);
-	if (!response)
-		return MHD_NO;
-	add_common(response, TEXT_PLAIN, "default-src 'none'; frame-ancestors 'none'", "no-store");
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	return queue(connection, status, response);
-}
-
-static enum MHD_Result say_not_there(struct MHD_Connection *connection)
-{
-	return say(connection, MHD_HTTP_NOT_FOUND,
-		   "There is nothing at this address; the list of traces is at the address that "
-		   "kymo serve printed.");
-}
-
-/* Releases the text. */
-static enum MHD_Result give_text(struct MHD_Connection *connection, struct ky_buf *text,
-				 const char *type)
-{
-	struct MHD_Response *response = NULL;
-
-	if (!text->failed)
-		response = MHD_create_response_from_buffer(text->used, text->bytes,
-							   MHD_RESPMEM_MUST_COPY);
-	ky_buf_release(text);
-	if (!response)
-		return say(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
-			   "Memory is short; serve fewer traces.");
-	add_common(response, type, LIST_POLICY, "no-store");
-	return queue(connection, MHD_HTTP_OK, response);
-}
-
-static const char *argument(struct MHD_Connection *connection, const char *key)
-{
-	const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, key);
-
-	return value && value[0] ? value : NULL;
-}
-
 static void begin_view(struct ky_list_view *view, const struct ky_http_server *server,
 		       struct MHD_Connection *connection)
 {
 	view->live_name = server->live_name;
-	view->sort = argument(connection, "sort");
-	view->service = argument(connection, "service");
-	view->host = argument(connection, "host");
+	view->sort = ky_http_argument(connection, "sort");
+	view->service = ky_http_argument(connection, "service");
+	view->host = ky_http_argument(connection, "host");
+	view->pick = ky_http_argument(connection, "pick");
 	view->entries = server->listing.begin(server->listing.ctx, &view->count,
 					      &view->waiting_count, &view->is_cut);
 }
@@ -165,7 +92,8 @@ static enum MHD_Result give_list(const struct ky_http_server *server,
 	else
 		ky_list_page(&text, &view);
 	server->listing.end(server->listing.ctx);
-	return give_text(connection, &text, is_json ? "application/json" : TEXT_HTML);
+	return ky_http_give_text(connection, &text, is_json ? "application/json" : TEXT_HTML,
+				 LIST_POLICY);
 }
 
 static enum MHD_Result give_facts(const struct ky_http_server *server,
@@ -182,98 +110,9 @@ static enum MHD_Result give_facts(const struct ky_http_server *server,
 		ky_listed_json(&text, one, true);
 	server->listing.end(server->listing.ctx);
 	if (!text.used && !text.failed)
-		return say_not_there(connection);
+		return ky_http_say_not_there(connection);
 	ky_out_text(&text, "\n");
-	return give_text(connection, &text, "application/json");
-}
-
-static void add_name(struct MHD_Response *response, const char *name)
-{
-	char value[sizeof("inline; filename*=UTF-8''") + 3 * (NAME_MAX + 1)];
-	size_t used = (size_t)snprintf(value, sizeof(value), "inline; filename*=UTF-8''");
-
-	for (; *name && used + 4 < sizeof(value); name++)
-		used += (size_t)snprintf(value + used, sizeof(value) - used, "%%%02X",
-					 (unsigned)(uint8_t)*name);
-	add_header(response, "Content-Disposition", value);
-}
-
-static const char *header(struct MHD_Connection *connection, const char *name)
-{
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
-/* Has the client what it would get? */
-static bool is_known(struct MHD_Connection *connection, const char *etag)
-{
-	const char *known = header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
-
-	return known && ky_http_etag_is_in(known, etag);
-}
-
-static enum MHD_Result give_known(struct MHD_Connection *connection, const char *etag)
-{
-	static char nothing[1];
-	struct MHD_Response *response = MHD_create_response_from_buffer(0, nothing,
-									MHD_RESPMEM_PERSISTENT);
-
-	if (!response)
-		return MHD_NO;
-	add_header(response, MHD_HTTP_HEADER_ETAG, etag);
-	add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "private, no-cache");
-	return queue(connection, MHD_HTTP_NOT_MODIFIED, response);
-}
-
-static enum MHD_Result give_no_part(struct MHD_Connection *connection, uint64_t bytes)
-{
-	static char sentence[] = "The file has no such range.\n";
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		sizeof(sentence) - 1, sentence, MHD_RESPMEM_PERSISTENT);
-	char range[48];
-
-	if (!response)
-		return MHD_NO;
-	(void)snprintf(range, sizeof(range), "bytes */%llu", (unsigned long long)bytes);
-	add_common(response, TEXT_PLAIN, "default-src 'none'", "no-store");
-	add_header(response, MHD_HTTP_HEADER_CONTENT_RANGE, range);
-	return queue(connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, response);
-}
-
-/* Takes the descriptor. */
-static enum MHD_Result give_file(struct MHD_Connection *connection, int fd, uint64_t bytes,
-				 const char *etag, const char *name)
-{
-	const char *wanted = header(connection, MHD_HTTP_HEADER_RANGE);
-	const char *if_range = header(connection, "If-Range");
-	struct MHD_Response *response;
-	enum ky_http_range range;
-	uint64_t from, count;
-	char part[96];
-
-	range = ky_http_range(if_range && strcmp(if_range, etag) != 0 ? NULL : wanted, bytes, &from,
-			      &count);
-	if (range == KY_HTTP_NO_PART || is_known(connection, etag)) {
-		(void)close(fd);
-		return range == KY_HTTP_NO_PART ? give_no_part(connection, bytes) :
-						  give_known(connection, etag);
-	}
-	response = MHD_create_response_from_fd_at_offset64(count, fd, from);
-	if (!response) {
-		(void)close(fd);
-		return MHD_NO;
-	}
-	add_common(response, "application/octet-stream",
-		   "default-src 'none'; frame-ancestors 'none'; sandbox", "private, no-cache");
-	add_header(response, MHD_HTTP_HEADER_ETAG, etag);
-	add_header(response, MHD_HTTP_HEADER_ACCEPT_RANGES, "bytes");
-	add_name(response, name);
-	if (range == KY_HTTP_PART) {
-		(void)snprintf(part, sizeof(part), "bytes %llu-%llu/%llu", (unsigned long long)from,
-			       (unsigned long long)(from + count - 1), (unsigned long long)bytes);
-		add_header(response, MHD_HTTP_HEADER_CONTENT_RANGE, part);
-	}
-	return queue(connection, range == KY_HTTP_PART ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK,
-		     response);
+	return ky_http_give_text(connection, &text, "application/json", LIST_POLICY);
 }
 
 /* ---- a live process ---- */
@@ -321,16 +160,18 @@ static enum MHD_Result lead_to_copy(struct ky_http_server *server,
 
 	if ((!newest->serial || ky_now_ns(CLOCK_MONOTONIC) - newest->made_ns >= KY_HTTP_COPY_NS) &&
 	    make_copy(server))
-		return say(connection, MHD_HTTP_NOT_FOUND,
-			   "There is nothing of this process: it recorded nothing of late, or has "
-			   "ended.");
+		return ky_http_say(
+			connection, MHD_HTTP_NOT_FOUND,
+			"There is nothing of this process: it recorded nothing of late, or has "
+			"ended.");
 	(void)snprintf(where, sizeof(where), "live-%llu", (unsigned long long)server->serial);
 	response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
 	if (!response)
 		return MHD_NO;
-	add_common(response, TEXT_PLAIN, "default-src 'none'; frame-ancestors 'none'", "no-store");
-	add_header(response, MHD_HTTP_HEADER_LOCATION, where);
-	return queue(connection, MHD_HTTP_FOUND, response);
+	ky_http_add_common(response, TEXT_PLAIN, "default-src 'none'; frame-ancestors 'none'",
+			   "no-store");
+	ky_http_add_header(response, MHD_HTTP_HEADER_LOCATION, where);
+	return ky_http_queue(connection, MHD_HTTP_FOUND, response);
 }
 
 static enum MHD_Result give_copy(const struct ky_http_server *server,
@@ -351,10 +192,10 @@ static enum MHD_Result give_copy(const struct ky_http_server *server,
 		(void)snprintf(etag, sizeof(etag), "\"%llx-%llx-0\"",
 			       (unsigned long long)copy->serial, (unsigned long long)copy->bytes);
 		(void)snprintf(name, sizeof(name), "%s", server->live_name);
-		return give_file(connection, fd, copy->bytes, etag, name);
+		return ky_http_give_file(connection, fd, copy->bytes, etag, name);
 	}
-	return say(connection, MHD_HTTP_NOT_FOUND,
-		   "This copy is too old and gone; reload the page for a new one.");
+	return ky_http_say(connection, MHD_HTTP_NOT_FOUND,
+			   "This copy is too old and gone; reload the page for a new one.");
 }
 
 static const char *after(const char *path, const char *prefix)
@@ -381,19 +222,146 @@ static enum MHD_Result give_trace(struct ky_http_server *server, struct MHD_Conn
 				       why);
 	(void)pthread_mutex_lock(&server->answering);
 	if (fd < 0 && why[0])
-		return say(connection, MHD_HTTP_BAD_GATEWAY, why);
+		return ky_http_say(connection, MHD_HTTP_BAD_GATEWAY, why);
 	if (fd < 0)
-		return say(connection, MHD_HTTP_NOT_FOUND,
-			   "This trace is not there any more; reload the list of traces.");
-	return give_file(connection, fd, bytes, etag, name);
+		return ky_http_say(connection, MHD_HTTP_NOT_FOUND,
+				   "This trace is not there any more; reload the list of traces.");
+	return ky_http_give_file(connection, fd, bytes, etag, name);
 }
 
-static enum MHD_Result give_viewer(const struct ky_http_server *server,
-				   struct MHD_Connection *connection)
+/* ---- many segments ---- */
+
+/* Opens all files of the list. Returns 0; an error that was answered by *result. */
+static int open_map(struct ky_trace_map *map, struct ky_http_server *server,
+		    struct MHD_Connection *connection, const char *ids, enum MHD_Result *result)
 {
-	if (is_known(connection, server->viewer_etag))
-		return give_known(connection, server->viewer_etag);
-	return MHD_queue_response(connection, MHD_HTTP_OK, server->viewer);
+	char etag[KY_LISTED_ETAG_BYTES], name[NAME_MAX + 1], why[KY_LISTING_WHY_BYTES] = "";
+	char id[KY_HTTP_ID_BYTES];
+	int next, err = 0;
+	uint64_t bytes;
+
+	while (!err && (next = ky_http_next_id(&ids, id)) != 0) {
+		int fd = -1;
+
+		if (next < 0 || map->count == KY_HTTP_IDS_MAX) {
+			err = -EINVAL;
+			break;
+		}
+		(void)pthread_mutex_unlock(&server->answering);
+		fd = server->listing.open_file(server->listing.ctx, id, &bytes, etag, name,
+					       sizeof(name), why);
+		(void)pthread_mutex_lock(&server->answering);
+		err = fd < 0 ? fd : ky_trace_map_add(map, fd, bytes, id);
+	}
+	if (!err)
+		err = ky_trace_map_finish(map);
+	if (err == KYMO_E_UNSUPPORTED)
+		*result = ky_http_say(connection, MHD_HTTP_UNPROCESSABLE_CONTENT, map->why);
+	else if (err && why[0])
+		*result = ky_http_say(connection, MHD_HTTP_BAD_GATEWAY, why);
+	else if (err)
+		*result = ky_http_say(connection, MHD_HTTP_NOT_FOUND,
+				      "These traces are not all there any more; reload the list.");
+	return err;
+}
+
+/* Times and pieces of the address. */
+static bool read_view(struct ky_map_view *view, struct MHD_Connection *connection)
+{
+	uint64_t pieces = 1000;
+
+	*view = (struct ky_map_view){.from_ns = 0};
+	if (!ky_http_number(ky_http_argument(connection, "from"), INT64_MAX, &view->from_ns) ||
+	    !ky_http_number(ky_http_argument(connection, "to"), INT64_MAX, &view->to_ns) ||
+	    !ky_http_number(ky_http_argument(connection, "pieces"), KY_HTTP_PIECES_MAX, &pieces) ||
+	    !pieces)
+		return false;
+	view->pieces = (uint32_t)pieces;
+	return !view->to_ns || view->to_ns > view->from_ns;
+}
+
+static enum MHD_Result say_no_view(struct MHD_Connection *connection)
+{
+	return ky_http_say(
+		connection, MHD_HTTP_BAD_REQUEST,
+		"from and to are nanoseconds from the beginning, from before to; pieces is a "
+		"number from 1 to 4096.");
+}
+
+static enum MHD_Result give_map(struct ky_http_server *server, struct MHD_Connection *connection,
+				const char *ids)
+{
+	struct ky_trace_map map = {.count = 0};
+	enum MHD_Result result = MHD_NO;
+	struct ky_map_view view;
+	struct ky_buf text;
+
+	if (!read_view(&view, connection))
+		return say_no_view(connection);
+	if (!open_map(&map, server, connection, ids, &result)) {
+		ky_buf_init(&text, 0);
+		ky_trace_map_json(&text, &map, &view);
+		result = ky_http_give_text(connection, &text, "application/json", LIST_POLICY);
+	}
+	ky_trace_map_release(&map);
+	return result;
+}
+
+static enum MHD_Result give_part(struct ky_http_server *server, struct MHD_Connection *connection,
+				 const char *ids)
+{
+	struct ky_trace_map map = {.count = 0};
+	enum MHD_Result result = MHD_NO;
+	struct MHD_Response *response;
+	struct ky_map_view view;
+	struct ky_buf part;
+	int err;
+
+	if (!read_view(&view, connection) || !view.to_ns)
+		return say_no_view(connection);
+	if (open_map(&map, server, connection, ids, &result)) {
+		ky_trace_map_release(&map);
+		return result;
+	}
+	ky_buf_init(&part, PART_BYTES_MAX);
+	err = ky_trace_map_part(&part, &map, view.from_ns, view.to_ns);
+	if (err == KYMO_E_LIMIT) {
+		result = ky_http_say(connection, MHD_HTTP_CONTENT_TOO_LARGE,
+				     map.why[0] ? map.why : "This part is too large; zoom in.");
+	} else if (err) {
+		result = ky_http_say(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
+				     "The files cannot be read any more, or memory is short.");
+	} else {
+		response = MHD_create_response_from_buffer(part.used, part.bytes,
+							   MHD_RESPMEM_MUST_COPY);
+		if (response)
+			ky_http_add_common(response, "application/octet-stream",
+					   "default-src 'none'; frame-ancestors 'none'; sandbox",
+					   "no-store");
+		result = ky_http_queue(connection, MHD_HTTP_OK, response);
+	}
+	ky_buf_release(&part);
+	ky_trace_map_release(&map);
+	return result;
+}
+
+/* In each coding once it was asked for. */
+static enum MHD_Result give_viewer(struct ky_http_server *server, struct MHD_Connection *connection)
+{
+	enum ky_http_coding coding = ky_http_coding(connection);
+	struct MHD_Response **viewer = &server->viewers[coding];
+	char etag[KY_HTTP_ETAG_BYTES];
+
+	if (!*viewer) {
+		*viewer = ky_http_pack(server->page.bytes, server->page.used, coding, etag);
+		if (!*viewer)
+			return MHD_NO;
+		ky_http_add_common(*viewer, TEXT_HTML, server->policy, "private, no-cache");
+	}
+	ky_http_etag(etag, server->page.bytes, server->page.used, coding);
+	if (ky_http_is_known(connection, etag))
+		return ky_http_give_known(connection, etag);
+	return MHD_queue_response(connection, MHD_HTTP_OK, *viewer);
 }
 
 /* ---- requests ---- */
@@ -451,7 +419,7 @@ static const char *pass_token(const struct ky_http_server *server,
 {
 	static const char bearer[] = "Bearer ";
 	const size_t token_bytes = KY_HTTP_TOKEN_BYTES - 1;
-	const char *given = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
+	const char *given = ky_http_header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
 
 	if (path[0] != '/')
 		return NULL;
@@ -469,21 +437,29 @@ static const char *pass_token(const struct ky_http_server *server,
 static enum MHD_Result give(struct ky_http_server *server, struct MHD_Connection *connection,
 			    const char *path)
 {
-	const char *id;
+	const char *rest;
 
-	if (!path[0])
+	switch (ky_http_what(path, &rest)) {
+	case KY_HTTP_LIST:
 		return give_list(server, connection, false);
-	if (strcmp(path, "view.html") == 0)
+	case KY_HTTP_VIEWER:
 		return give_viewer(server, connection);
-	if (strcmp(path, "list.css") == 0)
+	case KY_HTTP_STYLE:
 		return MHD_queue_response(connection, MHD_HTTP_OK, server->style);
-	if (strcmp(path, "api/traces") == 0)
+	case KY_HTTP_LIST_JSON:
 		return give_list(server, connection, true);
-	id = after(path, "api/traces/");
-	if (id)
-		return give_facts(server, connection, id);
-	id = after(path, "trace/");
-	return id ? give_trace(server, connection, id) : say_not_there(connection);
+	case KY_HTTP_FACTS:
+		return give_facts(server, connection, rest);
+	case KY_HTTP_TRACE:
+		return give_trace(server, connection, rest);
+	case KY_HTTP_MAP:
+		return give_map(server, connection, rest);
+	case KY_HTTP_MAP_PART:
+		return give_part(server, connection, rest);
+	case KY_HTTP_NOTHING:
+		break;
+	}
+	return ky_http_say_not_there(connection);
 }
 
 static struct link *link_of(struct MHD_Connection *connection)
@@ -523,17 +499,18 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 		mark(server, connection, true);
 		trouble = find_trouble(server, connection);
 		if (trouble)
-			return say(connection, MHD_HTTP_FORBIDDEN, trouble);
+			return ky_http_say(connection, MHD_HTTP_FORBIDDEN, trouble);
 		if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-			return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-				   "kymo serve only gives out: GET and HEAD.");
+			return ky_http_say(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+					   "kymo serve only gives out: GET and HEAD.");
 		return MHD_YES; /* an answer now would end the connection */
 	}
 	path = pass_token(server, connection, path);
 	if (!path)
-		return say(connection, MHD_HTTP_FORBIDDEN,
-			   "This address lacks the token; use the whole address that kymo serve "
-			   "printed.");
+		return ky_http_say(
+			connection, MHD_HTTP_FORBIDDEN,
+			"This address lacks the token; use the whole address that kymo serve "
+			"printed.");
 	(void)pthread_mutex_lock(&server->answering);
 	result = give(server, connection, path);
 	(void)pthread_mutex_unlock(&server->answering);
@@ -609,8 +586,7 @@ static int make_viewer(struct ky_http_server *server, const struct ky_buf *viewe
 	const size_t instead_bytes = sizeof(instead) - 1;
 	const uint8_t *from = memmem(viewer->bytes, viewer->used, begin, sizeof(begin) - 1);
 	const uint8_t *policy = from ? from + sizeof(begin) - 1 : NULL, *to;
-	size_t rest = policy ? viewer->used - (size_t)(policy - viewer->bytes) : 0, head, tail;
-	uint8_t *page;
+	size_t rest = policy ? viewer->used - (size_t)(policy - viewer->bytes) : 0;
 
 	to = policy ? memmem(policy, rest, end, sizeof(end) - 1) : NULL;
 	if (!to || to - policy > (ptrdiff_t)POLICY_BYTES_MAX / 2)
@@ -618,25 +594,11 @@ static int make_viewer(struct ky_http_server *server, const struct ky_buf *viewe
 	(void)snprintf(server->policy, sizeof(server->policy),
 		       "%.*s; connect-src 'self'; frame-ancestors 'none'", (int)(to - policy),
 		       (const char *)policy);
-	head = (size_t)(from - viewer->bytes);
-	tail = viewer->used - (size_t)(policy - viewer->bytes);
-	page = ky_alloc(head + instead_bytes + tail);
-	if (!page)
-		return -ENOMEM;
-	memcpy(page, viewer->bytes, head);
-	memcpy(page + head, instead, instead_bytes);
-	memcpy(page + head + instead_bytes, policy, tail);
-	(void)snprintf(server->viewer_etag, sizeof(server->viewer_etag), "\"%016llx\"",
-		       (unsigned long long)ky_hash_bytes(KY_HASH_START, viewer->bytes,
-							 viewer->used));
-	server->viewer = MHD_create_response_from_buffer(head + instead_bytes + tail, page,
-							 MHD_RESPMEM_MUST_COPY);
-	ky_free(page);
-	if (!server->viewer)
-		return -ENOMEM;
-	add_common(server->viewer, TEXT_HTML, server->policy, "private, no-cache");
-	add_header(server->viewer, MHD_HTTP_HEADER_ETAG, server->viewer_etag);
-	return 0;
+	ky_buf_init(&server->page, 0);
+	(void)ky_buf_append(&server->page, viewer->bytes, (size_t)(from - viewer->bytes));
+	(void)ky_buf_append(&server->page, instead, instead_bytes);
+	(void)ky_buf_append(&server->page, policy, rest);
+	return server->page.failed;
 }
 
 static int make_style(struct ky_http_server *server)
@@ -651,7 +613,8 @@ static int make_style(struct ky_http_server *server)
 	ky_buf_release(&text);
 	if (!server->style)
 		return -ENOMEM;
-	add_common(server->style, "text/css; charset=utf-8", LIST_POLICY, "private, no-cache");
+	ky_http_add_common(server->style, "text/css; charset=utf-8", LIST_POLICY,
+			   "private, no-cache");
 	return 0;
 }
 
@@ -776,8 +739,10 @@ void ky_http_close(struct ky_http_server *server)
 	for (size_t i = 0; i < KY_HTTP_COPIES; i++)
 		if (server->copies[i].serial)
 			(void)close(server->copies[i].fd);
-	if (server->viewer)
-		MHD_destroy_response(server->viewer);
+	for (size_t i = 0; i < KY_HTTP_CODINGS; i++)
+		if (server->viewers[i])
+			MHD_destroy_response(server->viewers[i]);
+	ky_buf_release(&server->page);
 	if (server->style)
 		MHD_destroy_response(server->style);
 	(void)pthread_mutex_destroy(&server->mutex);

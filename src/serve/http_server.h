@@ -3,8 +3,11 @@
  *
  * Addresses:  /TOKEN/ the list, /TOKEN/view.html?trace=ID the viewer, /TOKEN/trace/ID a file as it
  *             is, /TOKEN/trace/live leads to a copy of a process as it is now,
- *             /TOKEN/api/traces[/ID] JSON. In place of the token in the path a script may send
- *             "Authorization: Bearer TOKEN".
+ *             /TOKEN/api/traces[/ID] JSON,
+ *             /TOKEN/api/map/ID,ID.. what their indexes say of a time,
+ *             /TOKEN/part/ID,ID..?from=NS&to=NS at most 64 chunks of them as a trace.
+ *             In place of the token in the path a script may send "Authorization: Bearer
+ *             TOKEN".
  * Refused:    without the token; a Host or Origin that is not ours; what another site caused; what
  *             is neither GET nor HEAD.
  * Limits:     connections, memory and time of a request, below.

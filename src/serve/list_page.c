@@ -6,13 +6,14 @@
 #include <base/out_text.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <serve/heat_page.h>
+#include <serve/html_text.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RELOAD_WAITING_S 2
 #define RELOAD_S 10
-#define HEATS 6
 
 const char ky_list_style[] =
 	":root{color-scheme:light dark;--line:#8884;--soft:#8882}"
@@ -29,6 +30,18 @@ const char ky_list_style[] =
 	"td.n.h0{background:#56b4e922}td.n.h1{background:#56b4e955}td.n.h2{background:#f0e44266}"
 	"td.n.h3{background:#e69f0077}td.n.h4{background:#d55e0088}td.n.h5{background:#d55e00;"
 	"color:#fff;font-weight:600}"
+	"table.heat{width:auto;max-width:100%;margin:0 0 16px}"
+	"caption{text-align:left;color:GrayText;padding:0 0 4px;white-space:nowrap}"
+	".heat th{position:static;font-weight:400;white-space:nowrap;border:0}"
+	".heat td{padding:0;border:0;height:20px;min-width:14px}"
+	".heat td.n,.heat td.pick{padding:0 10px}"
+	".heat td a[title]{display:block;width:14px;height:20px}"
+	".heat td.h0{background:#56b4e922}.heat td.h1{background:#56b4e977}"
+	".heat td.h2{background:#f0e44288}.heat td.h3{background:#e69f00aa}"
+	".heat td.h4{background:#d55e00bb}.heat td.h5{background:#a01010}"
+	".heat td.r1{border-bottom:1px solid}.heat td.r2{border-bottom:2px solid}"
+	".heat td.r3{border-bottom:4px solid}.heat td.r4{border-bottom:6px solid}"
+	".go{font-weight:600}"
 	"a:focus-visible{outline:2px solid Highlight;outline-offset:2px}";
 
 struct column {
@@ -159,40 +172,16 @@ static struct row *choose(struct ky_buf *out, const struct ky_list_view *view, s
 
 /* ---- the page ---- */
 
-/* As text and as the value of an attribute. */
-static void put_text(struct ky_buf *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '&')
-			ky_out_text(out, "&amp;");
-		else if (*text == '<')
-			ky_out_text(out, "&lt;");
-		else if (*text == '"')
-			ky_out_text(out, "&quot;");
-		else if ((uint8_t)*text < ' ' || *text == 127)
-			ky_out_text(out, " ");
-		else
-			(void)ky_buf_append(out, text, 1);
-	}
-}
-
-static void put_query(struct ky_buf *out, const char *text)
-{
-	for (; *text; text++)
-		if (strchr("-_.~", *text) || (*text >= '0' && *text <= '9') ||
-		    (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z'))
-			(void)ky_buf_append(out, text, 1);
-		else
-			ky_out_format(out, "%%%02X", (unsigned)(uint8_t)*text);
-}
-
 /* The address of the list as it is, but for one key. */
 static void put_address(struct ky_buf *out, const struct ky_list_view *view, const char *key,
 			const char *value)
 {
 	const struct {
 		const char *key, *value;
-	} all[] = {{"sort", view->sort}, {"service", view->service}, {"host", view->host}};
+	} all[] = {{"sort", view->sort},
+		   {"service", view->service},
+		   {"host", view->host},
+		   {"pick", view->pick}};
 	const char *between = "?";
 
 	ky_out_text(out, "./");
@@ -202,7 +191,7 @@ static void put_address(struct ky_buf *out, const struct ky_list_view *view, con
 		if (!chosen)
 			continue;
 		ky_out_format(out, "%s%s=", between, all[i].key);
-		put_query(out, chosen);
+		ky_html_query(out, chosen);
 		between = "&amp;";
 	}
 }
@@ -240,20 +229,10 @@ static void put_choice(struct ky_buf *out, const struct ky_list_view *view, cons
 		ky_out_text(out, "<a href=\"");
 		put_address(out, view, key, value);
 		ky_out_text(out, "\">");
-		put_text(out, value);
+		ky_html_text(out, value);
 		ky_out_text(out, "</a>");
 	}
 	ky_out_text(out, "</td>");
-}
-
-/* 0: below 100 us; each step is ten times as long; 5: a second and more. */
-static uint32_t heat(uint64_t ns)
-{
-	uint32_t step = 0;
-
-	for (uint64_t bound = 100000; step < HEATS - 1 && ns >= bound; bound *= 10)
-		step++;
-	return step;
 }
 
 static void put_number(struct ky_buf *out, const char *text)
@@ -279,7 +258,7 @@ static void put_facts(struct ky_buf *out, const struct ky_list_view *view,
 	put_number(out, has_counts ? ky_out_count(cell, rate(facts)) : "");
 	put_number(out, has_counts ? ky_out_count(cell, facts->poll_count) : "");
 	if (facts->delay_count)
-		ky_out_format(out, "<td class=\"n h%u\">%s</td>", heat(facts->worst_delay_ns),
+		ky_out_format(out, "<td class=\"n h%u\">%s</td>", ky_heat_of(facts->worst_delay_ns),
 			      ky_out_duration(cell, facts->worst_delay_ns));
 	else
 		put_number(out, "");
@@ -293,7 +272,7 @@ static void put_row(struct ky_buf *out, const struct ky_list_view *view,
 
 	ky_out_format(out, "<tr><td class=\"file\"><a href=\"view.html?trace=%016" PRIx64 "\">",
 		      one->id);
-	put_text(out, one->shown);
+	ky_html_text(out, one->shown);
 	ky_out_text(out, "</a>");
 	if (one->facts.is_torn)
 		ky_out_text(out, one->state == KY_LISTED_READ && !ky_listed_is_current(one) ?
@@ -306,8 +285,8 @@ static void put_row(struct ky_buf *out, const struct ky_list_view *view,
 		put_facts(out, view, one);
 	} else {
 		ky_out_format(out, "<td class=\"why\" colspan=\"4\">");
-		put_text(out,
-			 one->state == KY_LISTED_WAITING ? "not read yet" : one->facts.sentence);
+		ky_html_text(out, one->state == KY_LISTED_WAITING ? "not read yet" :
+								    one->facts.sentence);
 		ky_out_format(out, "</td><td class=\"n\">%s</td><td colspan=\"4\"></td>",
 			      ky_out_bytes(cell, one->bytes));
 	}
@@ -319,10 +298,10 @@ static void put_words(struct ky_buf *out, const struct ky_list_view *view, size_
 	ky_out_format(out, "<p role=\"status\">%zu trace%s", count, count == 1 ? "" : "s");
 	if (view->service || view->host) {
 		ky_out_text(out, " of ");
-		put_text(out, view->service ? view->service : view->host);
+		ky_html_text(out, view->service ? view->service : view->host);
 		if (view->service && view->host) {
 			ky_out_text(out, " on ");
-			put_text(out, view->host);
+			ky_html_text(out, view->host);
 		}
 		ky_out_text(out, " (<a href=\"./\">all</a>)");
 	}
@@ -331,6 +310,28 @@ static void put_words(struct ky_buf *out, const struct ky_list_view *view, size_
 	if (view->is_cut)
 		ky_out_text(out, "; there are more files than this list holds");
 	ky_out_text(out, "</p>\n");
+}
+
+static void put_heat(struct ky_buf *out, const struct ky_list_view *view, const struct row *rows,
+		     size_t count)
+{
+	const struct ky_listed **traces = ky_alloc(count * sizeof(*traces) + 1);
+	struct ky_heat_view heat = {.traces = traces, .pick = view->pick};
+	struct ky_buf address;
+
+	ky_buf_init(&address, 0);
+	put_address(&address, view, "pick", NULL);
+	(void)ky_buf_append(&address, "", 1);
+	for (size_t i = 0; traces && i < count; i++)
+		if (rows[i].one->state == KY_LISTED_READ && rows[i].one->facts.start_unix_ns)
+			traces[heat.count++] = rows[i].one;
+	heat.address = (const char *)address.bytes;
+	if (!traces || address.failed)
+		out->failed = -ENOMEM;
+	else
+		ky_heat_page(out, &heat);
+	ky_buf_release(&address);
+	ky_free((void *)traces);
 }
 
 void ky_list_page(struct ky_buf *out, const struct ky_list_view *view)
@@ -349,10 +350,12 @@ void ky_list_page(struct ky_buf *out, const struct ky_list_view *view)
 	put_words(out, view, count);
 	if (view->live_name) {
 		ky_out_text(out, "<p><a href=\"view.html?trace=live\">");
-		put_text(out, view->live_name);
+		ky_html_text(out, view->live_name);
 		ky_out_text(out, "</a>: the last seconds of a process that runs; reload for the "
 				 "newest</p>\n");
 	}
+	if (count)
+		put_heat(out, view, rows, count);
 	if (count) {
 		ky_out_text(out, "<table>\n");
 		put_heads(out, view);

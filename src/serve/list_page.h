@@ -17,6 +17,7 @@ struct ky_list_view {
 	const char *sort;      /* a column's key, with '-' descending; NULL: as the files are */
 	const char *live_name; /* of the process that is shown live; NULL: none */
 	const char *service, *host; /* only these; NULL: all */
+	const char *pick; /* ids of processes chosen to be opened together, with commas; NULL */
 };
 
 /* style.css of the page. */

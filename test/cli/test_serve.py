@@ -121,6 +121,13 @@ class Serve(Cli):
         return path
 
 
+    def put_indexed(self, name, source="cpu_poll.trc.zst"):
+        """With the index and the seek table that a recorder writes."""
+        path = self.traces / name
+        self.run_kymo("convert", "-o", path, GOLDEN / source)
+        return path
+
+
 class Access(Serve):
     def test_it_prints_its_address_and_ends_by_a_signal(self):
         for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -344,6 +351,91 @@ class Files(Serve):
             self.assertIn(server.ask(path)[0], (200, 404))
             self.assertNotEqual(server.ask(path)[2],
                                 (GOLDEN / "deadlock.trc.zst").read_bytes())
+
+    def test_texts_are_packed_as_the_client_likes(self):
+        self.put("a.trc.zst")
+        with self.serve() as server:
+            server.read()
+            plain = server.ask()[2]
+            for coding in ("gzip", "zstd"):
+                status, headers, data = server.ask(Accept_Encoding=f"br, {coding}")
+                self.assertEqual((status, headers["Content-Encoding"]), (200, coding))
+                self.assertEqual(headers["Vary"], "Accept-Encoding")
+                unpacked = (gzip.decompress(data) if coding == "gzip" else
+                            subprocess.run(["zstd", "-dc"], input=data, check=True,
+                                           capture_output=True).stdout)
+                self.assertEqual(unpacked, plain)
+                again = server.ask(Accept_Encoding=coding, If_None_Match=headers["ETag"])
+                self.assertEqual((again[0], again[2]), (304, b""))
+                # The other coding is another answer.
+                self.assertEqual(server.ask(If_None_Match=headers["ETag"])[0], 200)
+            refused = server.ask(Accept_Encoding="gzip;q=0")
+            self.assertIsNone(refused[1]["Content-Encoding"])
+
+    def test_a_map_says_what_the_index_says(self):
+        path = self.put_indexed("a.trc.zst")
+        with self.serve() as server:
+            one, = server.read()
+            server_map = server.json(f"api/map/{one['id']}?pieces=10")
+            again = server.json(f"api/map/{one['id']}?pieces=1")
+        info = json.loads(self.run_kymo("info", "--json", path).out)
+        self.assertEqual(server_map["pieces"], 10)
+        for one in (server_map, again):
+            self.assertEqual(sum(one["events"]), one["event_count"])
+            self.assertLessEqual(one["event_count"], info["events"])
+            self.assertGreater(one["event_count"], info["events"] // 2)
+        report = json.loads(self.run_kymo("report", "--json", path).out)["tables"]
+        longest = max(lane["longest"][2] for lane in again["workers"] if lane["longest"])
+        self.assertEqual(longest, report["polls"]["max_ns"])
+        self.assertEqual(sum(lane["polls"] for lane in again["workers"]),
+                         report["polls"]["count"])
+
+    def test_a_part_is_a_trace_of_its_own(self):
+        self.put_indexed("a.trc.zst")
+        with self.serve() as server:
+            one, = server.read()
+            whole = server.json(f"api/map/{one['id']}?pieces=1")
+            end = whole["duration_ns"]
+            status, _, data = server.ask(f"part/{one['id']}?from={end // 2}&to={end // 2 + 1}")
+            self.assertEqual(status, 200)
+        part = self.dir / "part.trc.zst"
+        part.write_bytes(data)
+        info = json.loads(self.run_kymo("info", "--json", part).out)
+        self.assertEqual(info["files"][0]["torn"], False)
+        self.assertLessEqual(info["events"], whole["event_count"] + 64)
+        self.assertGreater(info["events"], 0)
+
+    def test_what_has_no_map_says_so(self):
+        self.put_indexed("a.trc.zst")
+        self.put_indexed("b.trc.zst", "lock_held.trc.zst")
+        self.put("plain.trc.zst")  # of one frame, without a table
+        with self.serve() as server:
+            ids = {pathlib.Path(one["name"]).name: one["id"] for one in server.read()}
+            for path, code in ((ids["plain.trc.zst"], 422),
+                               (f"{ids['a.trc.zst']},{ids['b.trc.zst']}", 422),
+                               ("0" * 16, 404), ("..", 404), ("a,b", 404),
+                               (f"{ids['a.trc.zst']}?from=5&to=3", 400),
+                               (f"{ids['a.trc.zst']}?pieces=0", 400),
+                               (f"{ids['a.trc.zst']}?pieces=99999", 400),
+                               (f"{ids['a.trc.zst']}?from=-1", 400)):
+                status, _, data = server.ask(f"api/map/{path}")
+                self.assertEqual(status, code, path)
+                self.assertRegex(data.decode(), r"^\S.*\.\n$")
+            self.assertEqual(server.ask(f"part/{ids['a.trc.zst']}")[0], 400)
+
+    def test_the_heat_map_has_a_row_for_each_process(self):
+        self.put("a.trc.zst")
+        self.put("b/a.trc.zst", "lock_held.trc.zst")
+        with self.serve() as server:
+            ids = {one["service"]: one["id"] for one in server.read()}
+            page = server.ask()[2].decode()
+            chosen = server.ask(f"?pick={ids['cpu_poll']},{ids['lock_held']},%22%3E%3Cb%3E")[2]
+        self.assertEqual(page.count('<th scope="row">'), 2)
+        self.assertIn(f'href="view.html?open={ids["lock_held"]}"', page)
+        # What blocks for longest stands first.
+        self.assertLess(page.index("lock_held vm"), page.index("cpu_poll vm"))
+        self.assertIn(f'view.html?open={ids["lock_held"]},{ids["cpu_poll"]}"', chosen.decode())
+        self.assertNotIn(b"<b>", chosen)
 
     def test_nothing_outside_is_reached(self):
         secret = self.dir / "secret.trc.zst"

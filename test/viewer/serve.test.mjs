@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { gunzipSync } from "node:zlib";
@@ -258,5 +258,87 @@ test("a process that runs is read anew while its end is in view, and held elsewh
   await button.click();
   await polls(page, "2,200");
   host.kill("SIGKILL");
+  await page.close();
+});
+
+test("a recording in parts: the index first, then the chunks around its worst poll", async () => {
+  const place = mkdtempSync(join(folder, "parts-"));
+  const host = join(dirname(KYMO), "test/cli/run_host");
+  const words = ["run", "-q", "--segment-bytes=4M", "-o", place, "--", host, "2000000"];
+  const made = spawnSync(KYMO, words);
+  assert.equal(made.status, 0, made.stderr.toString());
+  const whole = join(place, "run_host", "latest");
+  const { url } = await serve(join(place, "run_host"));
+  const { traces } = await (await fetch(`${url}api/traces`)).json();
+  assert.ok(traces.length > 2);
+  const id = traces.map((one) => one.id).join(",");
+  const page = await newPage({ url: "about:blank" });
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url().replace(/.*\/[0-9a-f]{32}/, "")));
+  await page.goto(`${url}view.html?open=${id}&parts=1`);
+  await page.waitForFunction(() => window.kymo.state().selection?.duration_ns);
+  await drawn(page);
+  const { tables, trace } = report(whole);
+  const first = await state(page);
+  assert.equal(first.selection.duration_ns, tables.polls.max_ns);
+  const share = (first.from + first.to) / 2 / trace.duration_ns < 0.5 ? 0.9 : 0.1;
+  assert.ok(asked.every((one) => !one.startsWith("/trace/")));
+  assert.ok(await page.evaluate(() => performance.getEntriesByName("kymo-map").length === 1));
+
+  // Another place of the strip is decoded when it is clicked, and time is the same there.
+  const box = await page.locator(".map canvas").boundingBox();
+  const labels = 96;
+  const x = box.x + labels + share * (box.width - labels);
+  await page.mouse.click(x, box.y + box.height - 4);
+  const time = share * trace.duration_ns;
+  await page.waitForFunction((at) => {
+    const { from, to, isExact } = window.kymo.state();
+    return isExact && from < at && to > at;
+  }, time);
+  const later = await state(page);
+  const lane = later.rows.find((one) => one.kind === "worker").lane;
+  const { strips } = await page.evaluate(
+    ([from, to, lane]) =>
+      window.kymo.strips({ from, to, pixels: 200, wanted: [{ lane, layer: 0 }] }),
+    [later.from, later.to, lane],
+  );
+  const alone = await newPage({ url: `${url}view.html?open=${id}` });
+  assert.equal(await settled(alone), "ready");
+  const all = await alone.evaluate(
+    ([from, to, lane]) =>
+      window.kymo.strips({ from, to, pixels: 200, wanted: [{ lane, layer: 0 }] }),
+    [later.from, later.to, lane],
+  );
+  // At the edges a poll may have begun in a chunk that was not decoded.
+  assert.deepEqual(
+    Object.values(strips[0].start).slice(20, 180),
+    Object.values(all.strips[0].start).slice(20, 180),
+  );
+  assert.deepEqual([page.troubles, alone.troubles], [[], []]);
+  await page.close();
+  await alone.close();
+});
+
+test("processes chosen in the list are opened on one clock", async () => {
+  const place = mkdtempSync(join(folder, "two-"));
+  copyFileSync(GOLDEN, join(place, "one.trc.zst"));
+  const other = join(root, "test", "golden", "faults", "lock_held.trc.zst");
+  copyFileSync(other, join(place, "two.trc.zst"));
+  const { url } = await serve(place);
+  const page = await newPage({ url });
+  await page.waitForFunction(() => document.documentElement.dataset.waiting === "0");
+  await page.getByRole("link", { name: "choose", exact: true }).first().click();
+  await page.getByRole("link", { name: "choose", exact: true }).first().click();
+  await page.getByRole("link", { name: "Open the 2 chosen" }).click();
+  await page.waitForFunction(() => {
+    const all = window.kymo?.all() ?? [];
+    return all.length === 2 && all.every((one) => one?.phase === "ready");
+  });
+  const all = await page.evaluate(() => window.kymo.all());
+  assert.deepEqual(
+    all.map((one) => one.durationNs).sort(),
+    [report(GOLDEN), report(other)].map((one) => one.trace.duration_ns).sort(),
+  );
+  assert.deepEqual(page.troubles, []);
   await page.close();
 });

@@ -31,7 +31,7 @@ function refuse(store: Store, sentence: string): void {
 }
 
 /** Parts of one recording, in the order of their names. Throws a sentence. */
-async function joined(given: Iterable<File>): Promise<{ file: Blob; name: string } | null> {
+export async function joined(given: Iterable<File>): Promise<{ file: Blob; name: string } | null> {
   const files = [...given].sort((a, b) => (a.name < b.name ? -1 : 1));
   const [first] = files;
   if (!first) return null;

@@ -6,6 +6,7 @@ import { NONE, type Served, type ViewAnswer } from "../engine/protocol";
 import { findServed } from "../engine/served";
 import { layRows, wantedOf } from "../layout/rows";
 import type { PointsLane, Report, TraceInfo } from "../model/trace";
+import type { Range } from "../model/view";
 import type { Store } from "./store";
 
 const REST_MS = 1000;
@@ -36,8 +37,23 @@ function isAtEnd(store: Store): boolean {
   );
 }
 
-/** Its end, as much of it as is shown now. Null: it cannot be read. */
-async function readCopy(store: Store, file: Blob | Served, name: string): Promise<Copy | null> {
+/** Its end, as much of it as is shown now. */
+function endOf(store: Store, trace: TraceInfo): Range {
+  const { from, to } = store.view;
+  const isWhole = from === 0 && to >= store.durationNs;
+  return {
+    from: isWhole ? 0 : Math.max(0, trace.duration_ns - (to - from)),
+    to: trace.duration_ns,
+  };
+}
+
+/** With what is to be shown of it. Null: it cannot be read. */
+export async function readCopy(
+  store: Store,
+  file: Blob | Served,
+  name: string,
+  rangeOf: (trace: TraceInfo) => Range,
+): Promise<Copy | null> {
   let engine: Engine | null = null;
   const lanes = await new Promise<string | null>((done) => {
     engine = store.engineBeside(file, name, done, () => done(null));
@@ -51,11 +67,10 @@ async function readCopy(store: Store, file: Blob | Served, name: string): Promis
   }
   const trace = JSON.parse(lanes) as TraceInfo;
   const pointsLanes = (await next.ask<PointsLane[]>({ op: "pointsList" })) ?? [];
-  const { from, to } = store.view;
-  const isWhole = from === 0 && to >= store.durationNs;
+  const { from, to } = rangeOf(trace);
   const answer = await next.strips({
-    from: isWhole ? 0 : Math.max(0, trace.duration_ns - (to - from)),
-    to: trace.duration_ns,
+    from,
+    to,
     pixels: store.pixels,
     wanted: wantedOf(layRows(trace, "", store.folded, pointsLanes, store.charts)),
   });
@@ -104,7 +119,7 @@ export class Live {
   /** The copy takes the place of what is shown, unless that is being looked at by then. */
   private async renew(): Promise<void> {
     const { file, name } = await findServed(this.url);
-    const copy = await readCopy(this.store, file, name);
+    const copy = await readCopy(this.store, file, name, (trace) => endOf(this.store, trace));
 
     if (!copy) return;
     if (this.isHeld || this.store.live !== this) {

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { findServed } from "../engine/served";
 import { Details } from "../panels/details";
 import { Findings } from "../panels/findings";
+import { MapStrip } from "../panels/map";
 import { GoTo, Help, Search } from "../panels/overlays";
 import { Start } from "../panels/start";
 import { Top } from "../panels/top";
@@ -12,6 +13,7 @@ import { openFiles } from "./files";
 import { listen } from "./keyboard";
 import { Overview, Panes } from "./lanes";
 import { Live } from "./live";
+import { openRecordings } from "./recordings";
 import { Store } from "./store";
 import "./window";
 
@@ -51,9 +53,13 @@ function App({ store }: { store: Store }) {
   return (
     <>
       <Top store={store} />
-      {store.trace ? (
+      {store.trace || store.mapped ? (
         <>
-          <Overview key={active.id} store={active} />
+          {store.mapped ? (
+            <MapStrip store={store} mapped={store.mapped} />
+          ) : (
+            <Overview key={active.id} store={active} />
+          )}
           <Findings store={active} />
           <Panes store={store} />
           <Details store={active} />
@@ -95,11 +101,17 @@ window.kymo = {
 listen(store);
 takeDrops(store);
 render(<App store={store} />, document.body.appendChild(document.createElement("div")));
+const parameters = /^https?:$/.test(location.protocol)
+  ? new URLSearchParams(location.search)
+  : new URLSearchParams();
 const embedded = document.getElementById(TRACE_ID);
-const served = /^https?:$/.test(location.protocol)
-  ? new URLSearchParams(location.search).get("trace")
-  : null;
-if (served) {
+const served = parameters.get("trace");
+const recordings = parameters.get("open");
+if (recordings) {
+  store.setPhase("loading");
+  const base = new URL("./", location.href).href;
+  void openRecordings(store, base, recordings, parameters.get("parts") === "1");
+} else if (served) {
   const url = new URL(`trace/${encodeURIComponent(served)}`, location.href).href;
   findServed(url).then(
     ({ file, name }) => {

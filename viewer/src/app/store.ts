@@ -18,6 +18,7 @@ import { fromDial9 } from "../model/dial9";
 import type { Beside } from "./beside";
 import type { Copy, Live } from "./live";
 import { markFinding } from "./evidence";
+import type { Mapped } from "./mapped";
 import { sceneOf } from "./scene";
 import { layRows, wantedOf, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
@@ -66,6 +67,8 @@ export class Store {
   file: Blob | Served | null = null;
   /** Where newer copies of it come from; null: it is a file. */
   live: Live | null = null;
+  /** The recording of which it is a part; null: it is all. */
+  mapped: Mapped | null = null;
   /** The address that came with the trace. */
   firstHash = "";
   trace: TraceInfo | null = null;
@@ -169,7 +172,7 @@ export class Store {
     });
   }
 
-  private setPhase(phase: Phase): void {
+  setPhase(phase: Phase): void {
     this.phase = phase;
     if (this.host) return;
     document.documentElement.dataset["state"] = phase;
@@ -632,7 +635,7 @@ export class Store {
     return poll;
   }
 
-  private async selectById(id: string): Promise<void> {
+  async selectById(id: string): Promise<void> {
     const [kind, of, time] = id.split(":");
     if (id === "worst") await this.selectWorstInView();
     if (kind === "task" && time) await this.selectPollAt(Number(of), Number(time));
@@ -763,15 +766,11 @@ export class Store {
     this.changed();
   }
 
-  say(text: string): void {
-    this.said = text;
-  }
+  readonly say = (text: string): string => (this.said = text);
 
   /* ---- for the canvas, for tests ---- */
 
-  scene(): Scene | null {
-    return sceneOf(this);
-  }
+  readonly scene = (): Scene | null => sceneOf(this);
 
   /** Every strip is of this very view. */
   get isExact(): boolean {
