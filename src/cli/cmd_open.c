@@ -118,7 +118,7 @@ int ky_cmd_open(int argc, char **argv)
 		return code;
 	if (!find_place(trace, path, sizeof(path)))
 		return KY_EXIT_TROUBLE;
-	code = ky_page_file_write(trace, 0, path, true, &bytes);
+	code = ky_page_file_write(trace, 0, 0, path, true, &bytes);
 	if (code)
 		return code;
 	(void)printf("%s\n", path);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -111,7 +112,7 @@ static int load_viewer(struct ky_buf *viewer, size_t *at)
 /* ---- the trace ---- */
 
 /* Returns a descriptor; -1, said why. */
-static int open_trace(const char *path)
+static int open_trace(const char *path, bool is_bounded)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint8_t first[KY_CONTAINER_MAGIC_BYTES] = {0};
@@ -123,9 +124,10 @@ static int open_trace(const char *path)
 	} else if (!S_ISREG(status.st_mode)) {
 		ky_cli_error("%s is no file; `kymo convert -o FILE` makes one of a directory",
 			     path);
-	} else if ((uint64_t)status.st_size > KY_PAGE_TRACE_BYTES_MAX) {
+	} else if (is_bounded && (uint64_t)status.st_size > KY_PAGE_TRACE_BYTES_MAX) {
 		ky_cli_error("%s has more than 256 MiB, which no browser reads as part of a page; "
-			     "open it with the viewer's own button",
+			     "open it with the viewer's own button, or give --max-mb 256 for a "
+			     "page of its findings",
 			     path);
 	} else {
 		got = pread(fd, first, sizeof(first), 0);
@@ -190,12 +192,13 @@ static int scrub(char *trace, uint32_t redacted, const char *output)
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
-static int open_limited(const char *path)
+static int open_limited(const char *path, bool is_bounded)
 {
 	struct stat status;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd >= 0 && (fstat(fd, &status) || (uint64_t)status.st_size > KY_PAGE_TRACE_BYTES_MAX)) {
+	if (fd >= 0 && (fstat(fd, &status) ||
+			(is_bounded && (uint64_t)status.st_size > KY_PAGE_TRACE_BYTES_MAX))) {
 		(void)close(fd);
 		return -1;
 	}
@@ -205,7 +208,7 @@ static int open_limited(const char *path)
 /* The trace as the page gets it: with the names of its code, which a page cannot look up because
  * they lie in the program's files; where that is not possible, without. And without what is
  * redacted. *fd: of the trace, and then of that one. Returns an exit code. */
-static int prepare_trace(const char *trace, uint32_t redacted, int *fd)
+static int prepare_trace(const char *trace, uint32_t redacted, bool is_bounded, int *fd)
 {
 	const char *place_of = getenv("TMPDIR");
 	static char directory[PATH_MAX], named[PATH_MAX + sizeof(NAMED_FILE)],
@@ -231,13 +234,13 @@ static int prepare_trace(const char *trace, uint32_t redacted, int *fd)
 		code = from ? scrub(from, redacted, scrubbed) : KY_EXIT_TROUBLE;
 		free(from);
 		if (!code)
-			prepared = open_limited(scrubbed);
+			prepared = open_limited(scrubbed, is_bounded);
 		if (!code && prepared < 0) {
 			ky_cli_error("%s is too long for a page once it is redacted", trace);
 			code = KY_EXIT_TROUBLE;
 		}
 	} else if (is_named) {
-		prepared = open_limited(named);
+		prepared = open_limited(named, is_bounded);
 	}
 	(void)unlink(named);
 	(void)unlink(scrubbed);
@@ -247,6 +250,38 @@ static int prepare_trace(const char *trace, uint32_t redacted, int *fd)
 		*fd = prepared;
 	}
 	return code;
+}
+
+/* What `kymo report --json` says of a trace that is open, as a file. Returns a descriptor; -1, said
+ * why. */
+static int summarize(int trace)
+{
+	char *arguments[] = {strdup("kymo"),   strdup("report"),          strdup("-q"),
+			     strdup("--json"), strdup("/proc/self/fd/0"), NULL};
+	const size_t count = sizeof(arguments) / sizeof(arguments[0]) - 1;
+	int out = memfd_create("kymo-summary", MFD_CLOEXEC), status = -1;
+	posix_spawn_file_actions_t actions;
+	bool is_whole = out >= 0;
+	pid_t pid;
+
+	for (size_t i = 0; i < count; i++)
+		is_whole = is_whole && arguments[i];
+	if (is_whole && !posix_spawn_file_actions_init(&actions)) {
+		(void)posix_spawn_file_actions_adddup2(&actions, trace, STDIN_FILENO);
+		(void)posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+		if (!posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environ))
+			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+				;
+		(void)posix_spawn_file_actions_destroy(&actions);
+	}
+	for (size_t i = 0; i < count; i++)
+		free(arguments[i]);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return out;
+	ky_cli_error("the findings of the trace could not be made; see `kymo report`");
+	if (out >= 0)
+		(void)close(out);
+	return -1;
 }
 
 static size_t base64(char *out, const uint8_t *bytes, size_t count)
@@ -321,11 +356,41 @@ static int put_trace(struct ky_out_file *file, int fd)
 	return result;
 }
 
-static int put_page(struct ky_out_file *file, const struct ky_buf *viewer, size_t at, int fd,
-		    const char *trace)
+/* JSON inside a page: no text of it ends the element. */
+static int put_json(struct ky_out_file *file, int fd)
 {
-	static const char begin[] = "<script type=\"application/octet-stream\" id=\"kymo-trace\" "
-				    "data-name=\"";
+	static char bytes[PART_BYTES];
+	int result = 0;
+	off_t at = 0;
+	ssize_t got;
+
+	while (!result && (got = pread(fd, bytes, sizeof(bytes), at)) > 0) {
+		ssize_t from = 0;
+
+		for (ssize_t i = 0; i < got && !result; i++) {
+			if (bytes[i] != '<')
+				continue;
+			result = put(file, bytes + from, (size_t)(i - from));
+			if (!result)
+				result = put(file, "\\u003c", 6);
+			from = i + 1;
+		}
+		if (!result)
+			result = put(file, bytes + from, (size_t)(got - from));
+		at += got;
+	}
+	return result;
+}
+
+/* summary: the descriptor is that of a report, not of a trace. */
+static int put_page(struct ky_out_file *file, const struct ky_buf *viewer, size_t at, int fd,
+		    bool is_summary, const char *trace)
+{
+	static const char trace_begin[] = "<script type=\"application/octet-stream\" "
+					  "id=\"kymo-trace\" data-name=\"";
+	static const char summary_begin[] = "<script type=\"application/json\" "
+					    "id=\"kymo-summary\" data-name=\"";
+	const char *begin = is_summary ? summary_begin : trace_begin;
 	int result = put(file, viewer->bytes, at);
 
 	if (!result)
@@ -335,21 +400,21 @@ static int put_page(struct ky_out_file *file, const struct ky_buf *viewer, size_
 	if (!result)
 		result = put(file, "\">", 2);
 	if (!result)
-		result = put_trace(file, fd);
+		result = is_summary ? put_json(file, fd) : put_trace(file, fd);
 	if (!result)
 		result = put(file, "</script>", 9);
 	at += strlen(place);
 	return result ? result : put(file, viewer->bytes + at, viewer->used - at);
 }
 
-static int write_page(const struct ky_buf *viewer, size_t at, int fd, const char *trace,
-		      const char *output, bool may_replace, uint64_t *bytes)
+static int write_page(const struct ky_buf *viewer, size_t at, int fd, bool is_summary,
+		      const char *trace, const char *output, bool may_replace, uint64_t *bytes)
 {
 	struct ky_out_file file = {.fd = -1};
 	int result = ky_out_file_open(&file, output, may_replace);
 
 	if (!result) {
-		result = put_page(&file, viewer, at, fd, trace);
+		result = put_page(&file, viewer, at, fd, is_summary, trace);
 		*bytes = file.bytes;
 		if (!result)
 			result = ky_out_file_commit(&file);
@@ -362,22 +427,43 @@ static int write_page(const struct ky_buf *viewer, size_t at, int fd, const char
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
-int ky_page_file_write(const char *trace, uint32_t redacted, const char *output, bool may_replace,
-		       uint64_t *bytes)
+/* In place of a trace that is too large: its summary. Returns an exit code. */
+static int shorten(int *fd, uint64_t trace_bytes_max, bool *is_summary)
 {
+	struct stat status;
+	int summary;
+
+	*is_summary = trace_bytes_max && !fstat(*fd, &status) &&
+		      (uint64_t)status.st_size > trace_bytes_max;
+	if (!*is_summary)
+		return KY_EXIT_OK;
+	summary = summarize(*fd);
+	if (summary < 0)
+		return KY_EXIT_TROUBLE;
+	(void)close(*fd);
+	*fd = summary;
+	return KY_EXIT_OK;
+}
+
+int ky_page_file_write(const char *trace, uint32_t redacted, uint64_t trace_bytes_max,
+		       const char *output, bool may_replace, uint64_t *bytes)
+{
+	bool is_bounded = !trace_bytes_max, is_summary = false;
 	struct ky_buf viewer;
 	size_t at = 0;
 	int code, fd;
 
 	ky_buf_init(&viewer, KY_PAGE_VIEWER_BYTES_MAX);
 	code = load_viewer(&viewer, &at);
-	fd = code ? -1 : open_trace(trace);
+	fd = code ? -1 : open_trace(trace, is_bounded);
 	if (!code && fd < 0)
 		code = KY_EXIT_TROUBLE;
 	if (!code)
-		code = prepare_trace(trace, redacted, &fd);
+		code = prepare_trace(trace, redacted, is_bounded, &fd);
 	if (!code)
-		code = write_page(&viewer, at, fd, trace, output, may_replace, bytes);
+		code = shorten(&fd, trace_bytes_max, &is_summary);
+	if (!code)
+		code = write_page(&viewer, at, fd, is_summary, trace, output, may_replace, bytes);
 	if (fd >= 0)
 		(void)close(fd);
 	ky_buf_release(&viewer);

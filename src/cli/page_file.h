@@ -21,9 +21,11 @@
 /* The viewer without a trace. */
 int ky_page_viewer_read(struct ky_buf *viewer);
 
-/* redacted: what of the trace is replaced, enum ky_redact_class. output: "-": standard output.
+/* trace_bytes_max: a trace with more is not in the page, but what `kymo report --json` says of it;
+ * 0: such a trace, of more than KY_PAGE_TRACE_BYTES_MAX, is refused.
+ * redacted: what of the trace is replaced, enum ky_redact_class. output: "-": standard output.
  * *bytes: of what was written. */
-int ky_page_file_write(const char *trace, uint32_t redacted, const char *output, bool may_replace,
-		       uint64_t *bytes);
+int ky_page_file_write(const char *trace, uint32_t redacted, uint64_t trace_bytes_max,
+		       const char *output, bool may_replace, uint64_t *bytes);
 
 #endif

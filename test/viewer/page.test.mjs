@@ -385,3 +385,26 @@ for (const [width, height, deviceScaleFactor] of [
     await page.close();
   });
 }
+
+test("kymo html --max-mb writes the findings and tables of a larger trace alone", async () => {
+  const path = data("dial9-0.5.7-demo.bin.gz");
+  const out = join(folder, "summary.html");
+  const made = spawnSync(KYMO, ["html", "--max-mb", "1", "-o", out, path]);
+  assert.equal(made.status, 0, made.stderr.toString());
+  assert.ok(statSync(out).size < statSync(path).size);
+  const page = await newPage({ url: pathToFileURL(out).href });
+  await page.waitForFunction(() => document.documentElement.dataset.state === "ready");
+  const report = JSON.parse(
+    spawnSync(KYMO, ["report", "--json", path], { maxBuffer: 1 << 28 }).stdout.toString(),
+  );
+  assert.deepEqual(
+    await page.locator(".statement .text").allTextContents(),
+    report.findings.map((one) => one.statement),
+  );
+  const text = await page.locator(".summary").textContent();
+  assert.ok(text.includes(report.tables.polls.count.toLocaleString("en-US")));
+  await page.locator(".statement").first().click();
+  await page.locator(".finding.chosen .more").waitFor();
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});

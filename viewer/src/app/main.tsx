@@ -7,7 +7,9 @@ import { Details } from "../panels/details";
 import { Findings } from "../panels/findings";
 import { MapStrip } from "../panels/map";
 import { GoTo, Help, Search } from "../panels/overlays";
+import type { Period, Report } from "../model/trace";
 import { Start } from "../panels/start";
+import { Summary } from "../panels/summary";
 import { Top } from "../panels/top";
 import { openFiles } from "./files";
 import { listen } from "./keyboard";
@@ -64,6 +66,11 @@ function App({ store }: { store: Store }) {
           <Panes store={store} />
           <Details store={active} />
         </>
+      ) : store.report ? (
+        <>
+          <Findings store={store} />
+          <Summary store={store} tables={store.report.tables as unknown as Period} />
+        </>
       ) : (
         <Start store={store} />
       )}
@@ -101,6 +108,7 @@ window.kymo = {
 listen(store);
 takeDrops(store);
 render(<App store={store} />, document.body.appendChild(document.createElement("div")));
+const summary = document.getElementById("kymo-summary");
 const parameters = /^https?:$/.test(location.protocol)
   ? new URLSearchParams(location.search)
   : new URLSearchParams();
@@ -120,6 +128,11 @@ if (recordings) {
     },
     (error: Error) => store.fail(error.message),
   );
+} else if (summary) {
+  store.fileName = summary.dataset["name"] ?? "trace";
+  store.takeReport(JSON.parse(summary.textContent ?? "{}") as Report);
+  store.setPhase("ready");
+  store.changed();
 } else if (embedded) {
   const bytes = fromBase64(embedded.textContent?.trim() ?? "");
   const name = embedded.dataset["name"] ?? "trace";

@@ -245,7 +245,7 @@ export class Store {
     this.names = new Map(trace.names.map((one) => [one.name, one.text]));
   }
 
-  private takeReport(report: Report): void {
+  takeReport(report: Report): void {
     this.report = report;
     this.ranks = ranksOf(this.names, report);
   }

@@ -21,6 +21,7 @@ function Evidence({ store, at, finding }: { store: Store; at: number; finding: F
         <button
           class="link"
           key={which}
+          disabled={!store.trace}
           onClick={(event) => {
             event.stopPropagation();
             void showEvidence(store, at, which);
@@ -109,12 +110,14 @@ export function Findings({ store }: { store: Store }) {
         <p class="healthy">
           No cause of delay is large enough to act on.
           {findings.length ? " What follows is for information." : ""}{" "}
-          <button
-            class="link"
-            onClick={() => void store.selectWorstInView().then(() => showSelection(store))}
-          >
-            Show the longest poll
-          </button>
+          {store.trace && (
+            <button
+              class="link"
+              onClick={() => void store.selectWorstInView().then(() => showSelection(store))}
+            >
+              Show the longest poll
+            </button>
+          )}
         </p>
       )}
       <ol>
