@@ -9,7 +9,7 @@
 
 #define EVENTFD_LINK "anon_inode:[eventfd]"
 #define POLLER_LINK "anon_inode:[eventpoll]"
-#define KNOWN_FUTEXES 256u
+#define KNOWN_FUTEXES 256u /* of each kind: locks come and go, parks stay */
 #define LINE_BYTES 256
 /* What Tokio registers its own waker with, now and in earlier versions. */
 #define WAKER_KEY UINT64_C(0)
@@ -17,7 +17,7 @@
 
 uint64_t ky_tokio_eventfds[KY_TOKIO_EVENTFD_MAX / 64];
 _Atomic uint16_t ky_tokio_drivers[KY_TOKIO_EVENTFD_MAX];
-static _Atomic uintptr_t known_futexes[KNOWN_FUTEXES];
+static _Atomic uintptr_t known_futexes[KNOWN_FUTEXES], known_locks[KNOWN_FUTEXES];
 
 void ky_tokio_eventfd_note(int fd)
 {
@@ -82,14 +82,27 @@ void ky_tokio_parked_on_learn(void)
 	learn(POLLER_LINK, true);
 }
 
-static _Atomic uintptr_t *known_place(const uint32_t *futex)
+static uint32_t known_place(const uint32_t *futex)
 {
-	return &known_futexes[(uintptr_t)futex * UINT64_C(0x9e3779b97f4a7c15) >> 56];
+	return (uint32_t)((uintptr_t)futex * UINT64_C(0x9e3779b97f4a7c15) >> 56);
 }
 
-bool ky_tokio_is_parked_on(const uint32_t *futex)
+static void note(_Atomic uintptr_t *table, const uint32_t *futex)
 {
-	return atomic_load_explicit(known_place(futex), memory_order_relaxed) == (uintptr_t)futex;
+	atomic_store_explicit(&table[known_place(futex)], (uintptr_t)futex, memory_order_relaxed);
+}
+
+bool ky_tokio_is_waited_on(const uint32_t *futex)
+{
+	uint32_t at = known_place(futex);
+
+	return atomic_load_explicit(&known_futexes[at], memory_order_relaxed) == (uintptr_t)futex ||
+	       atomic_load_explicit(&known_locks[at], memory_order_relaxed) == (uintptr_t)futex;
+}
+
+void ky_tokio_lock_note(const uint32_t *futex)
+{
+	note(known_locks, futex);
 }
 
 void ky_tokio_parked_on_record(uint64_t word)
@@ -99,8 +112,7 @@ void ky_tokio_parked_on_record(uint64_t word)
 	if (!kymo_gate_is_open(KYMO_GATE_PARK))
 		return;
 	if (futex)
-		atomic_store_explicit(known_place((const uint32_t *)futex), futex,
-				      memory_order_relaxed);
+		note(known_futexes, (const uint32_t *)futex);
 	ky_tokio_self.parked_on = word;
 	kymo_parked_on(word);
 }

@@ -37,8 +37,12 @@ void ky_tokio_driver_note(int poller, int fd, uint64_t key);
  * made. */
 void ky_tokio_parked_on_learn(void);
 
-/* Some worker has parked on it. Of two on one place of the table the later one is known. */
-bool ky_tokio_is_parked_on(const uint32_t *futex);
+/* Some worker has parked on it, or a poll has waited for this lock: who wakes that is recorded,
+ * whatever thread it is. Of two on one place of the table the later one is known. */
+bool ky_tokio_is_waited_on(const uint32_t *futex);
+
+/* A poll waits for this lock. */
+void ky_tokio_lock_note(const uint32_t *futex);
 
 /* By poller: its driver's eventfd + 1. One that is closed is overwritten by the next. */
 extern _Atomic uint16_t ky_tokio_drivers[KY_TOKIO_EVENTFD_MAX];

@@ -271,7 +271,7 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 
 	if (command == FUTEX_WAKE) {
 		if (ky_tokio_is_worker(&ky_tokio_self) || ky_tokio_self.depth ||
-		    ky_tokio_is_parked_on(address))
+		    ky_tokio_is_waited_on(address))
 			kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_NOTIFY, KYMO_WAIT_FUTEX, 1,
 				  (uintptr_t)address, 0, 0);
 		return syscall(number, address, operation, value, timeout, address2, value3);
@@ -282,6 +282,8 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 		return syscall(number, address, operation, value, timeout, address2, value3);
 	if (begin(&span, false, address))
 		ky_tokio_park_on(address, ms_until((const struct timespec *)timeout, operation));
+	else if (ky_tokio_self.depth)
+		ky_tokio_lock_note(address);
 	result = syscall(number, address, operation, value, timeout, address2, value3);
 	end(&span, KYMO_WAIT_FUTEX, result);
 	return result;

@@ -53,16 +53,6 @@ static bool is_same(const struct woken *one, const struct woken *other)
 	       one->label == other->label && one->pid == other->pid;
 }
 
-static uint32_t own_pid(const struct ky_trace *trace)
-{
-	const char *text = ky_trace_metadata(trace, "pid");
-	uint32_t pid = 0;
-
-	for (; text && *text >= '0' && *text <= '9'; text++)
-		pid = pid * 10 + (uint32_t)(*text - '0');
-	return pid;
-}
-
 static void begin(struct found_waker *found, const struct woken *woken,
 		  const struct ky_stack_row *row, uint32_t pid)
 {
@@ -115,7 +105,7 @@ int ky_stack_profile_wakers(struct ky_stack_profile_wait *wait, const struct ky_
 {
 	struct woken *woken = ky_alloc(count * sizeof(*woken));
 	struct found_waker *found = ky_alloc(count * sizeof(*found));
-	uint32_t listed, i, found_count = 0, pid = own_pid(trace);
+	uint32_t listed, i, found_count = 0, pid = ky_trace_pid(trace);
 
 	if (!woken || !found) {
 		ky_free(woken);

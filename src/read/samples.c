@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Whose a sample is, when an allocation was freed, how long a task waited at a place. */
 #include <read/load.h>
+#include <read/lock_wakes.h>
 #include <string.h>
 
 #define NEST_MAX 16u                    /* polls open inside one another on one thread */
@@ -607,6 +608,8 @@ int ky_samples_finish(struct ky_trace *trace)
 	ky_sort(samples->rows, samples->row_count, sizeof(*samples->rows), is_row_before, NULL);
 	count_waits(trace);
 	result = drop_doubles(&finishing);
+	if (result == 0)
+		result = ky_lock_wakes_find(trace);
 	if (result == 0)
 		result = number_stacks(trace);
 	if (result == 0)

@@ -537,6 +537,16 @@ bool ky_trace_is_task(const struct ky_task *task)
 	return !ky_trace_is_run(task) && !(task->flags & KY_TASK_ROOT);
 }
 
+uint32_t ky_trace_pid(const struct ky_trace *trace)
+{
+	const char *text = ky_trace_metadata(trace, "pid");
+	uint32_t pid = 0;
+
+	for (; text && *text >= '0' && *text <= '9'; text++)
+		pid = pid * 10 + (uint32_t)(*text - '0');
+	return pid;
+}
+
 uint32_t ky_trace_thread_name(const struct ky_trace *trace, uint32_t tid)
 {
 	uint32_t thread = ky_id_map_find(&trace->private->threads, tid);

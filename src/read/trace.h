@@ -574,6 +574,8 @@ struct ky_trace_off_window *ky_trace_off_window_at(const struct ky_trace *trace,
 bool ky_trace_is_run(const struct ky_task *task);
 /* One that is polled by a worker: neither a closure nor a root. */
 bool ky_trace_is_task(const struct ky_task *task);
+/* The recorded process, by the metadata; 0: they do not say. */
+uint32_t ky_trace_pid(const struct ky_trace *trace);
 /* Name index of a thread; KY_NONE: none, or not known. */
 uint32_t ky_trace_thread_name(const struct ky_trace *trace, uint32_t tid);
 /* Index of a task by id, of a worker by id; KY_NONE. */

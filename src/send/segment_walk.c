@@ -109,14 +109,14 @@ static int add_segment(struct directory_walk *walk, int run_fd, const char *entr
 	struct stat about;
 	uint64_t number;
 	bool is_active;
+	size_t count = strlen(entry);
 
-	if (strlen(entry) >= sizeof(name) ||
-	    !ky_retention_is_segment_name(entry, &number, &is_active) ||
+	if (count >= sizeof(name) || !ky_retention_is_segment_name(entry, &number, &is_active) ||
 	    walk->segment_count >= NAMES_MAX || (is_active && !is_free) ||
 	    fstatat(run_fd, entry, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode) ||
 	    about.st_size == 0)
 		return 0;
-	snprintf(name, sizeof(name), "%s", entry);
+	memcpy(name, entry, count + 1);
 	if (is_active && !seal(run_fd, name))
 		return 0;
 	return note_segment(walk, name, number, (uint64_t)about.st_size);

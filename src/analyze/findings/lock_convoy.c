@@ -4,18 +4,28 @@
 
 #include <analyze/findings/poll_rule.h>
 #include <analyze/findings/say.h>
+#include <analyze/lock_holders.h>
 #include <base/alloc.h>
 #include <base/text.h>
 
+#define HOLDERS_MAX 32u
+#define HELD_STACKS_MAX 4096u
+
+/* What ended waits: polls of a kind of task, or a thread. */
+struct holder {
+	struct ky_lock_holder one;
+	uint64_t ns;
+};
+
 struct lock_waits {
-	uint32_t *stacks;
-	uint32_t count, capacity;
-	uint64_t ns, worst_ns, waits;
+	uint32_t *rows, *stacks, *held; /* held: stacks of the holder */
+	uint32_t count, rows_capacity, stacks_capacity, held_count;
+	uint64_t ns, worst_ns;
 	const struct ky_stack_row *longest;
-	/* Name indexes of all of them; KY_NONE: several. */
-	uint32_t task, waker;
-	uint32_t holder; /* kind of task that the thread which ended the wait polled */
-	bool is_first;
+	uint32_t task; /* name index of all that waited; KY_NONE: several */
+	struct holder holders[HOLDERS_MAX];
+	uint32_t holder_count;
+	const struct holder *holder; /* of most of the time; NULL: of none */
 };
 
 /* What sleeps on a futex without waiting for a lock. */
@@ -58,35 +68,86 @@ bool ky_is_lock_case(const struct ky_poll_case *one)
 	return ky_share_ppm(locks, all) >= KY_FIND_HALF_PPM;
 }
 
+static bool is_same(const struct ky_lock_holder *a, const struct ky_lock_holder *b)
+{
+	if ((a->task == KY_NONE) != (b->task == KY_NONE))
+		return false;
+	return a->task != KY_NONE ? a->kind == b->kind : a->thread == b->thread;
+}
+
+static void count_holder(struct lock_waits *waits, const struct ky_trace *trace, uint32_t row)
+{
+	struct ky_lock_holder one;
+	uint32_t i;
+
+	if (!ky_lock_holder_of(&one, trace, row))
+		return;
+	for (i = 0; i < waits->holder_count && !is_same(&waits->holders[i].one, &one); i++)
+		;
+	if (i == waits->holder_count) {
+		if (i == HOLDERS_MAX)
+			return;
+		waits->holders[waits->holder_count++] = (struct holder){.one = one};
+	}
+	waits->holders[i].ns += trace->samples.rows[row].value;
+	if (!waits->holder || waits->holders[i].ns > waits->holder->ns)
+		waits->holder = &waits->holders[i];
+}
+
 static bool collect(struct lock_waits *waits, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
 
 	for (uint32_t i = 0; i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
-		uint32_t name, waker, holder;
+		uint32_t name;
 
 		if (row->kind != KY_STACK_OFF_CPU || row->task == KY_NONE ||
 		    row->flags & KY_ROW_BLOCKING || row->value <= KY_FIND_LONG_NS ||
 		    row->time_ns < facts->report->from_ns || row->time_ns > facts->report->to_ns ||
 		    !is_lock_wait(&facts->profile->code, row))
 			continue;
-		if (ky_grow(&waits->stacks, &waits->capacity, waits->count + 1,
-			    sizeof(*waits->stacks)))
+		if (ky_grow(&waits->stacks, &waits->stacks_capacity, waits->count + 1,
+			    sizeof(*waits->stacks)) ||
+		    ky_grow(&waits->rows, &waits->rows_capacity, waits->count + 1,
+			    sizeof(*waits->rows)))
 			return false;
+		name = trace->tasks[row->task].name;
+		waits->task = waits->count == 0 || waits->task == name ? name : KY_NONE;
+		waits->rows[waits->count] = i;
 		waits->stacks[waits->count++] = row->stack;
 		waits->ns += row->value;
-		name = trace->tasks[row->task].name;
-		waker = row->waker_tid ? row->waker_name : KY_NONE;
-		waits->task = waits->is_first || waits->task == name ? name : KY_NONE;
-		waits->waker = waits->is_first || waits->waker == waker ? waker : KY_NONE;
-		holder = row->waker_task != KY_NONE ? row->waker_kind : KY_NONE;
-		waits->holder = waits->is_first || waits->holder == holder ? holder : KY_NONE;
-		waits->is_first = false;
+		count_holder(waits, trace, i);
 		if (row->value > waits->worst_ns) {
 			waits->worst_ns = row->value;
 			waits->longest = row;
 		}
+	}
+	if (waits->holder && ky_share_ppm(waits->holder->ns, waits->ns) < KY_FIND_HALF_PPM)
+		waits->holder = NULL;
+	return true;
+}
+
+/* Polls of another kind than those that waited: what they did is the cause. */
+static bool is_other_task(const struct lock_waits *waits)
+{
+	return waits->holder && waits->holder->one.task != KY_NONE &&
+	       waits->holder->one.kind != waits->task;
+}
+
+static bool collect_held(struct lock_waits *waits, const struct ky_trace *trace)
+{
+	waits->held = ky_alloc(HELD_STACKS_MAX * sizeof(*waits->held));
+	if (!waits->held)
+		return false;
+	for (uint32_t i = 0; i < waits->count; i++) {
+		struct ky_lock_holder one;
+
+		if (ky_lock_holder_of(&one, trace, waits->rows[i]) &&
+		    is_same(&one, &waits->holder->one))
+			waits->held_count += ky_lock_holder_stacks(
+				&one, trace, waits->rows[i], &waits->held[waits->held_count],
+				HELD_STACKS_MAX - waits->held_count);
 	}
 	return true;
 }
@@ -114,14 +175,18 @@ static void say(struct ky_finding *found, const struct lock_waits *waits,
 		ky_say_kind(out, facts->trace, waits->task);
 		ky_text(out, " ");
 	}
-	ky_text(out, "were blocked by a lock that another thread held");
-	if (waits->waker != KY_NONE) {
+	ky_text(out, "were blocked by a lock that ");
+	if (is_other_task(waits)) {
+		ky_text(out, "polls of ");
+		ky_say_kind(out, facts->trace, waits->holder->one.kind);
+	} else {
+		ky_text(out, "another thread");
+	}
+	ky_text(out, " held");
+	if (waits->holder && waits->holder->one.task == KY_NONE &&
+	    waits->holder->one.thread != KY_NONE) {
 		ky_text(out, ", ");
-		ky_say_kind(out, facts->trace, waits->waker);
-		if (waits->holder != KY_NONE) {
-			ky_text(out, " in polls of ");
-			ky_say_kind(out, facts->trace, waits->holder);
-		}
+		ky_say_kind(out, facts->trace, waits->holder->one.thread);
 		ky_text(out, ",");
 	}
 	ky_text(out, " for up to ");
@@ -142,34 +207,48 @@ static void say(struct ky_finding *found, const struct lock_waits *waits,
 		"held across slow work: its waiters leave the worker to others.");
 }
 
+static void blame(struct ky_finding *found, const struct lock_waits *waits,
+		  const struct ky_facts *facts)
+{
+	const struct ky_lock_holder *holder = waits->holder ? &waits->holder->one : NULL;
+	struct ky_culprit culprit = {0};
+
+	found->culprit.task = waits->task;
+	found->culprit.thread = KY_NONE;
+	if (holder && holder->task == KY_NONE)
+		found->culprit.thread = holder->thread;
+	if (is_other_task(waits))
+		found->culprit.task = holder->kind;
+	found->culprit.kind = found->culprit.task != KY_NONE   ? "task" :
+			      found->culprit.thread != KY_NONE ? "thread" :
+								 "process";
+	if (!waits->held_count ||
+	    !ky_culprit_of_stacks(&culprit, &facts->profile->code, waits->held, waits->held_count))
+		(void)ky_culprit_of_stacks(&culprit, &facts->profile->code, waits->stacks,
+					   waits->count);
+	found->culprit.code = culprit.line;
+	found->culprit.callee = culprit.callee;
+	found->culprit.resource = "lock";
+}
+
 void ky_find_lock_convoy(struct ky_findings *findings)
 {
 	const struct ky_facts *facts = &findings->facts;
-	struct lock_waits waits = {
-		.is_first = true, .task = KY_NONE, .waker = KY_NONE, .holder = KY_NONE};
-	struct ky_culprit culprit = {0};
+	struct lock_waits waits = {.task = KY_NONE};
 	struct ky_finding *found = NULL;
 	uint64_t delays = 0, behind;
 	uint32_t score;
 
 	if (!facts->profile)
 		return;
-	if (!collect(&waits, facts))
+	if (!collect(&waits, facts) ||
+	    (is_other_task(&waits) && !collect_held(&waits, facts->trace)))
 		findings->failed = true;
 	else if (waits.count)
 		found = ky_findings_add(findings, KY_FINDING_LOCK_CONVOY);
 	if (found) {
-		(void)ky_culprit_of_stacks(&culprit, &facts->profile->code, waits.stacks,
-					   waits.count);
+		blame(found, &waits, facts);
 		behind = behind_ns(facts, &delays);
-		found->culprit.kind = waits.task != KY_NONE  ? "task" :
-				      waits.waker != KY_NONE ? "thread" :
-							       "process";
-		found->culprit.task = waits.task;
-		found->culprit.thread = waits.waker;
-		found->culprit.code = culprit.line;
-		found->culprit.callee = culprit.callee;
-		found->culprit.resource = "lock";
 		found->confidence = KY_CONFIDENCE_PROVEN;
 		found->victims = delays ? delays : waits.count;
 		found->delay_ns = waits.ns + behind;
@@ -188,5 +267,7 @@ void ky_find_lock_convoy(struct ky_findings *findings)
 					    .stack = waits.longest->stack,
 					    .event = "OffCpuEvent"});
 	}
+	ky_free(waits.rows);
 	ky_free(waits.stacks);
+	ky_free(waits.held);
 }

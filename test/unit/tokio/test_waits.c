@@ -194,6 +194,23 @@ static void waits__notifications_of_parked_workers_are_recorded(void **state)
 	assert_int_equal(fake_last_of(KYMO_RECORD_NOTIFY).a, (uintptr_t)&parker);
 }
 
+static void waits__who_unlocks_what_a_poll_waited_for_is_recorded(void **state)
+{
+	static uint32_t lock, other;
+
+	(void)state;
+	ky_tokio_self.workers = ky_tokio_self.depth = 1;
+	assert_int_equal(wait_on(&lock, 1, 1), -1);
+	ky_tokio_self.workers = ky_tokio_self.depth = 0;
+	assert_int_equal(wait_on(&other, 1, 1), -1); /* no poll's */
+	assert_int_equal(patched_syscall(SYS_futex, &other, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0),
+			 0);
+	assert_int_equal(fake_count_of(KYMO_RECORD_NOTIFY), 0);
+	assert_int_equal(patched_syscall(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0),
+			 0);
+	assert_int_equal(fake_last_of(KYMO_RECORD_NOTIFY).a, (uintptr_t)&lock);
+}
+
 static void waits__zero_time_out_is_a_turn_of_the_driver(void **state)
 {
 	struct epoll_event ready;
@@ -335,6 +352,7 @@ int main(void)
 		CASE(waits__parks_have_their_time_out),
 		CASE(waits__parks_name_what_wakes_them_where_it_changes),
 		CASE(waits__notifications_of_parked_workers_are_recorded),
+		CASE(waits__who_unlocks_what_a_poll_waited_for_is_recorded),
 		CASE(waits__zero_time_out_is_a_turn_of_the_driver),
 		CASE(waits__failure_keeps_errno),
 		CASE(waits__other_threads_are_left_alone),
