@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from measure import (alloc, analysis, bucket, cost, drain, dumps, emit, end_to_end, flight,
+from measure import (alloc, analysis, bucket, cost, crates, drain, dumps, emit, end_to_end, flight,
                      instructions, memory, off_cpu, places, programs, read, resources, sampler,
                      sending, symbols, unwind, usdt, watch)
 from measure.rows import table, write_json
@@ -29,7 +29,7 @@ AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows,
          "watch": watch.rows, "places": places.rows, "unwind": unwind.rows,
          "symbols": symbols.rows, "off_cpu": off_cpu.rows, "alloc": alloc.rows,
          "sampler": sampler.rows, "resources": resources.rows, "usdt": usdt.rows,
-         "end-to-end": end_to_end.rows, "cost": cost.rows,
+         "end-to-end": end_to_end.rows, "cost": cost.rows, "crates": crates.rows,
          "instructions": instructions.rows, "flight": flight.rows,
          "dumps": dumps.rows, "sending": sending.rows, "bucket": bucket.rows}
 ROUNDS = 15

@@ -15,7 +15,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
 import picture  # noqa: E402
 import unittest_tap  # noqa: E402
-from measure import (cost, cost_rows, drain, dumps, echo, emit, end_to_end,  # noqa: E402
+from measure import (cost, cost_rows, crates, drain, dumps, echo, emit, end_to_end,  # noqa: E402
                      flight, memory, off_cpu, paired, programs, rows, sampler, watch)
 
 
@@ -169,6 +169,34 @@ class Memory(unittest.TestCase):
                  "7f02-7f03 rw-s 00000000 00:01 4 /memfd:kymo-ring (deleted)\nRss: 64 kB\n"
                  "7f04-7f05 rw-p 00000000 00:00 0\nRss: 8 kB\nPss: 8 kB\n")
         self.assertEqual(memory.resident(smaps), (20 * 1024, 576 * 1024))
+
+
+class Crates(unittest.TestCase):
+    def test_loops_are_less_the_untouched_one_of_their_round(self):
+        cost = {"plain": 100, "inside": 160, "dial9": 340}
+        found = {title: {name: [{"cpu_ns": ns + drift, "peak": (ns + drift) * 2**20}
+                                for drift in (0, 30, 90)] for name, ns in cost.items()}
+                 for title in ("yield loop, a poll and its wake", "spawn, first poll and end")}
+        entries = {entry["name"]: entry for entry in crates.loop_rows(found)}
+        spawn = entries["spawn, first poll and end: the crate adds"]
+        self.assertEqual((spawn["value"], spawn["peer"], spawn["target"]), (60, 240, 80))
+        memory_row = next(entry for name, entry in entries.items() if "peak memory" in name)
+        self.assertEqual((memory_row["value"], memory_row["peer"]), (60, 240))
+
+    def test_echo_counts_stream_and_flight_apart(self):
+        cost = {"plain": 5000, "plain again": 5010, "inside, stream": 5150,
+                "inside, flight": 5060, "dial9": 5300}
+        found = {name: [{"cpu_ns": ns + drift, "bytes": 7 if "stream" in name else 33}
+                        for drift in (0, 300, 900)] for name, ns in cost.items()}
+        entries = crates.echo_rows(found)
+        self.assertEqual([(entry["value"], entry["peer"]) for entry in entries],
+                         [(5300, None), (10, None), (150, 300), (60, 300), (7, 33)])
+
+    def test_a_server_with_the_crate_records_in_a_thread_of_its_own(self):
+        inside = crates.echo_variant("inside, flight", {})
+        self.assertTrue(inside.records("kymo-drain") and not inside.records("tokio-rt-worker"))
+        self.assertFalse(crates.echo_variant("plain", {}).records("kymo-drain"))
+        self.assertTrue(crates.echo_variant("dial9", {}).records("dial9-flush"))
 
 
 class Flight(unittest.TestCase):

@@ -22,12 +22,23 @@ SERVER_CPU, OTHER_CPU = 0, 1
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """One way to run the server: untouched, under `kymo run` with options, or built with dial9."""
+    """One way to run the server: untouched, under `kymo run` with options, or built with a crate
+    that records."""
     name: str
     options: tuple = ()
     kymo: pathlib.Path = None  # the program that records it; None: no kymo
     dial9: bool = False
+    inside: bool = False  # built with the crate kymo
     environment: tuple = ()
+
+    @property
+    def folder(self):
+        return "dial9" if self.dial9 else "inside" if self.inside else "plain"
+
+    def records(self, thread_name):
+        """Whether a thread of the server's process is the recorder's."""
+        return (self.dial9 and thread_name.startswith("dial9")
+                or self.inside and thread_name.startswith("kymo-"))
 
 
 def cpu_ns(pid):
@@ -81,7 +92,7 @@ class Server:
 
     @staticmethod
     def program(variant, crates):
-        return crates["dial9" if variant.dial9 else "plain"] / "echo"
+        return crates[variant.folder] / "echo"
 
     @staticmethod
     def command(variant, crates, directory, connections):
@@ -97,11 +108,11 @@ class Server:
         """Pins every thread; returns those that serve."""
         serve, record = [], []
         for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
-            records = self.variant.dial9 and (task / "comm").read_text().startswith("dial9")
+            records = self.variant.records((task / "comm").read_text())
             os.sched_setaffinity(int(task.name), {OTHER_CPU if records else SERVER_CPU})
             (record if records else serve).append(int(task.name))
-        if self.variant.dial9 and not record:
-            raise Broken("dial9 has no thread that records")
+        if (self.variant.dial9 or self.variant.inside) and not record:
+            raise Broken(f"{self.variant.name} has no thread that records")
         return serve
 
     def clocks(self):
