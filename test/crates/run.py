@@ -306,13 +306,13 @@ def check_tests(tap, options):
                   "the trace has its polls", str(found))
     done = subprocess.run(
         ["cargo", "test", "--locked", "--quiet", "-p", "kymo", "--doc", "--features",
-         "tracing,toml"],
+         "tracing,toml,metrics"],
         cwd=ROOT / "crates", env=dict(os.environ, CARGO_TARGET_DIR=str(options.target)),
         text=True, capture_output=True, check=False)
     tap.check(done.returncode == 0, "examples of the documentation", done.stdout + done.stderr)
     done = subprocess.run(
         ["cargo", "clippy", "--locked", "--quiet", "--workspace", "--all-targets", "--features",
-         "kymo/tracing,kymo/toml", "--", "-D", "warnings"],
+         "kymo/tracing,kymo/toml,kymo/metrics", "--", "-D", "warnings"],
         cwd=ROOT / "crates", env=dict(os.environ, CARGO_TARGET_DIR=str(options.target)),
         text=True, capture_output=True, check=False)
     tap.check(done.returncode == 0, "clippy has no warning", done.stdout + done.stderr)

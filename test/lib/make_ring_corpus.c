@@ -4,8 +4,10 @@
  * their first page, and teach a fuzzer nothing. */
 #include "ring_builder.h"
 
+#include <kymo/schema.h>
 #include <stdio.h>
 #include <string.h>
+#include <wire/event_schema.h>
 
 #define T0 UINT64_C(2000000000)
 /* The fuzz target's clock runs at 2 ticks a ns, ours at 2.5 from another start: what counts is
@@ -87,6 +89,44 @@ static void fill_side(struct test_ring *ring)
 	atomic_store(&side->end.kind, KY_END_SIGNAL);
 }
 
+/* Events of the application: each type of value, lists and maps within each other, and numbers of
+ * a runtime. */
+static void save_custom(const char *directory)
+{
+	static const char schema[] = "Order\0"
+				     "\x09id\0\0"
+				     "\x84note\0\0"
+				     "\x07who\0\0"
+				     "\x0elist\0\0"
+				     "\x0fmap\0kg";
+	uint64_t words[32] = {1, 7, 1, 3, 0x616263, 0, 0};
+	struct test_writer w;
+	struct test_ring ring;
+
+	test_ring_open(&ring, 1);
+	test_ring_entry(&ring, KY_ENTRY_SCHEMA, 1, schema, sizeof(schema), "");
+	words[5] = test_ring_string(&ring, "label");
+	words[6] = (uint64_t)KYMO_CUSTOM_LIST << 32 | 2; /* of a list of two, and an empty one */
+	words[7] = (uint64_t)KYMO_CUSTOM_U64 << 32 | 2;
+	words[8] = 5;
+	words[9] = 6;
+	words[10] = (uint64_t)KYMO_CUSTOM_F64 << 32;
+	words[11] = (uint64_t)KYMO_CUSTOM_I64 << 40 | (uint64_t)KYMO_CUSTOM_STRING << 32 | 1;
+	words[12] = 1;
+	words[13] = 'k';
+	words[14] = UINT64_MAX;
+	test_writer_open(&w, &ring, 501, T0);
+	test_poll(&w, T0 + 100, 1, 0);
+	for (uint32_t count = 12; count <= 16; count++)
+		test_emit_words(&w, T0 + 100 * count, KYMO_RECORD_CUSTOM, count, count, words);
+	words[0] = KY_SCHEMA_RUNTIME_METRICS;
+	words[1] = words[5];
+	test_emit_words(&w, T0 + 1700, KYMO_RECORD_CUSTOM, 18, 18, words);
+	small_directory(&ring);
+	save(directory, "custom", 1, &ring, ring.image_bytes);
+	test_ring_close(&ring);
+}
+
 int main(int argc, char **argv)
 {
 	struct test_writer w[3];
@@ -131,5 +171,6 @@ int main(int argc, char **argv)
 	save(directory, "side", 1, &ring, ring.image_bytes);
 	save(directory, "dead-range", 1 | 8 | 16, &ring, ring.image_bytes);
 	test_ring_close(&ring);
+	save_custom(directory);
 	return has_failed;
 }
