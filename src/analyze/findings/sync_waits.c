@@ -76,9 +76,17 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
  * call is a jump); and not by a message. */
 static bool is_by_program(const struct ky_facts *facts, const struct ky_wake *wake)
 {
-	static const char *const messages[] = {
-		"mpsc::",    "oneshot::", "watch::",         "broadcast::",       "barrier::",
-		"channel::", "flume::",   "async_channel::", "futures_channel::", "kanal::"};
+	static const char *const messages[] = {"mpsc::",
+					       "oneshot::",
+					       "watch::",
+					       "broadcast::",
+					       "barrier::",
+					       "channel::",
+					       "flume::",
+					       "async_channel::",
+					       "futures_channel::",
+					       "kanal::",
+					       "event_listener::__drop"};
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 

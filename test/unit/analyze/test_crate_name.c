@@ -60,6 +60,9 @@ static void library__is_the_way_to_a_place_and_none_itself(void **state)
 		"<T as app::Handler>::handle",
 		"h2o::run",
 		"crossbeams::run",
+		"tower_limits::serve",
+		"futures_demo::run",
+		"regex_service::form",
 		"",
 	};
 
