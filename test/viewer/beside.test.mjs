@@ -131,7 +131,8 @@ test("a trace that is closed leaves the other alone", async () => {
   await exact(page, 1);
   const [one] = await all(page);
   assert.deepEqual([one.from, one.to], [0, one.durationNs]);
-  assert.ok(!page.url().includes("beside1"));
+  // The address follows a moment later.
+  await page.waitForFunction(() => !location.hash.includes("beside1"));
 });
 
 test("two parts of one trace are compared by kymo report's --from and --to", async () => {
