@@ -593,8 +593,8 @@ def suites():
 
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
-    "gate": CHEAP + ("asan", "demo", "wasm", "viewer-smoke", "crash-seed", "tokio", "crates",
-                     "journey", "shipped", "tsan", "cli", "symbols"),
+    "gate": CHEAP + ("asan", "cli", "tsan", "crash-seed", "demo", "crates", "viewer-smoke",
+                     "wasm", "tokio", "journey", "shipped", "symbols"), # the longest first
     "check-all": CHEAP + (
         "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
         "wasm", "viewer-test", "interop", "perfetto", "crates-all", "journey", "demo", "guide",

@@ -145,6 +145,7 @@ complete -c kymo -n '__fish_seen_subcommand_from run upload' -l redact -x -a 'ar
 complete -c kymo -n '__fish_seen_subcommand_from run upload' -l no-symbols -d 'Send code addresses without the names that files of this machine give them'
 complete -c kymo -n '__fish_seen_subcommand_from html scrub' -l keep -x -d 'What stays of it: paths, args, memory, values, names, or all; with commas between'
 complete -c kymo -n '__fish_seen_subcommand_from recover' -l keep -d 'Leave the rings where they are'
+complete -c kymo -n '__fish_seen_subcommand_from html' -l max-mb -x -d 'Of a trace with more than N MiB (1 to 256) the page has the findings and tables of `kymo report` alone'
 complete -c kymo -n '__fish_seen_subcommand_from dump' -l stop -d 'Record no more from then on, so that the ring keeps what it holds; `kymo set PID recording=on` records again'
 complete -c kymo -n '__fish_seen_subcommand_from run upload' -l to -x -d 'Send each sealed segment there: s3://BUCKET/PREFIX; or what is in it: otlp:URL, pprof:URL; may be repeated'
 complete -c kymo -n '__fish_seen_subcommand_from run upload' -l exec -x -d 'Run COMMAND, words without a shell, for each sealed segment, which is its input; may be repeated'

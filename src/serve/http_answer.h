@@ -11,7 +11,7 @@
 #define KY_SERVE_HTTP_ANSWER_H
 
 #include <base/buf.h>
-#include <microhttpd.h>
+#include <serve/http_library.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -2,7 +2,6 @@
 #include <serve/http_library.h>
 
 #include <dlfcn.h>
-#include <microhttpd.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
@@ -48,9 +47,9 @@ bool ky_http_library_load(void)
 	       find(library, &mhd.destroy_response, "MHD_destroy_response");
 }
 
-struct MHD_Daemon *MHD_start_daemon(unsigned int flags, uint16_t port,
-				    MHD_AcceptPolicyCallback accept, void *accept_ctx,
-				    MHD_AccessHandlerCallback handler, void *handler_ctx, ...)
+struct MHD_Daemon *ky_http_start_daemon(unsigned int flags, uint16_t port,
+					MHD_AcceptPolicyCallback accept, void *accept_ctx,
+					MHD_AccessHandlerCallback handler, void *handler_ctx, ...)
 {
 	struct MHD_Daemon *daemon;
 	va_list options;
@@ -62,54 +61,54 @@ struct MHD_Daemon *MHD_start_daemon(unsigned int flags, uint16_t port,
 	return daemon;
 }
 
-void MHD_stop_daemon(struct MHD_Daemon *daemon)
+void ky_http_stop_daemon(struct MHD_Daemon *daemon)
 {
 	mhd.stop_daemon(daemon);
 }
 
-const union MHD_ConnectionInfo *MHD_get_connection_info(struct MHD_Connection *connection,
-							enum MHD_ConnectionInfoType type, ...)
+const union MHD_ConnectionInfo *ky_http_get_connection_info(struct MHD_Connection *connection,
+							    enum MHD_ConnectionInfoType type, ...)
 {
 	return mhd.get_connection_info(connection, type);
 }
 
-int MHD_get_connection_values(struct MHD_Connection *connection, enum MHD_ValueKind kind,
-			      MHD_KeyValueIterator each, void *ctx)
+int ky_http_get_connection_values(struct MHD_Connection *connection, enum MHD_ValueKind kind,
+				  MHD_KeyValueIterator each, void *ctx)
 {
 	return mhd.get_connection_values(connection, kind, each, ctx);
 }
 
-const char *MHD_lookup_connection_value(struct MHD_Connection *connection, enum MHD_ValueKind kind,
-					const char *key)
+const char *ky_http_lookup_connection_value(struct MHD_Connection *connection,
+					    enum MHD_ValueKind kind, const char *key)
 {
 	return mhd.lookup_connection_value(connection, kind, key);
 }
 
-struct MHD_Response *MHD_create_response_from_buffer(size_t bytes, void *buffer,
-						     enum MHD_ResponseMemoryMode mode)
+struct MHD_Response *ky_http_create_response_from_buffer(size_t bytes, void *buffer,
+							 enum MHD_ResponseMemoryMode mode)
 {
 	return mhd.create_response_from_buffer(bytes, buffer, mode);
 }
 
-struct MHD_Response *MHD_create_response_from_fd_at_offset64(uint64_t bytes, int fd,
-							     uint64_t offset)
+struct MHD_Response *ky_http_create_response_from_fd_at_offset64(uint64_t bytes, int fd,
+								 uint64_t offset)
 {
 	return mhd.create_response_from_fd_at_offset64(bytes, fd, offset);
 }
 
-enum MHD_Result MHD_add_response_header(struct MHD_Response *response, const char *name,
-					const char *value)
+enum MHD_Result ky_http_add_response_header(struct MHD_Response *response, const char *name,
+					    const char *value)
 {
 	return mhd.add_response_header(response, name, value);
 }
 
-enum MHD_Result MHD_queue_response(struct MHD_Connection *connection, unsigned int status,
-				   struct MHD_Response *response)
+enum MHD_Result ky_http_queue_response(struct MHD_Connection *connection, unsigned int status,
+				       struct MHD_Response *response)
 {
 	return mhd.queue_response(connection, status, response);
 }
 
-void MHD_destroy_response(struct MHD_Response *response)
+void ky_http_destroy_response(struct MHD_Response *response)
 {
 	mhd.destroy_response(response);
 }

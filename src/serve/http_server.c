@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <kymo/base.h>
 #include <limits.h>
-#include <microhttpd.h>
+#include <serve/http_library.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <serve/http_answer.h>

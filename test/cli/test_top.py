@@ -58,7 +58,9 @@ class Once(Top):
         self.assertEqual(self.dump(host.pid, "-o", path).returncode, 0)
         tables = json.loads(self.kymo("report", "--json", path).stdout)["tables"]
         self.assertEqual(said["polls"], tables["polls"]["count"])
-        self.assertEqual(said["workers"][0]["poll_max_ns"], tables["polls"]["max_ns"])
+        # Each cut reads the clocks anew, and rounds a time of the counter's to the ns by that.
+        longest = said["workers"][0]["poll_max_ns"]
+        self.assertAlmostEqual(longest, tables["polls"]["max_ns"], delta=1)
         self.assertEqual(said["events"], self.info(path)["events"])
 
     def test_text_has_the_three_tables_and_a_finding_or_none(self):

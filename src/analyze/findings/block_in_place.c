@@ -16,8 +16,7 @@ static bool is_in_place(const struct ky_code_line *line)
 	static const char *const parts[] = {"tokio::task::blocking::block_in_place",
 					    "tokio::task::block_in_place",
 					    "tokio::runtime::scheduler::block_in_place",
-					    "tokio::runtime::scheduler::multi_thread::worker::"
-					    "block_in_place",
+					    "scheduler::multi_thread::worker::block_in_place",
 					    "tokio::runtime::context::runtime_mt::exit_runtime"};
 
 	return KY_LINE_HAS(line, parts);
