@@ -19,7 +19,6 @@ asan)
 	compiler=clang
 	options="-Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
 		-Dc_args=-fno-sanitize=null,object-size"
-	export CC_LD=lld
 	;;
 tsan) options="-Ddebug=true -Doptimization=1 -Db_sanitize=thread" ;;
 release) options="--buildtype=release -Db_ndebug=true -Dtests=false" ;;

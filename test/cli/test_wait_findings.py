@@ -113,17 +113,20 @@ class WaitFindings(Cli):
         self.assertEqual(self.alarms(dispatcher(timed_out=4, wakes_it=True)), [])
 
     def test_long_polls_that_came_once_are_no_cause(self):
-        def polls(every, length=8 * MS):
+        def polls(every, length=8 * MS, served_ms=1000):
             trace = started()
             for number in range(6):
                 at = MS + number * every
                 trace.poll(at, at + length, 7, "app::start")
             for number in range(200):
-                at = 600 * MS + number * MS
+                at = 600 * MS + number * served_ms * MS // 200
                 trace.poll(at, at + 50_000, 8, "app::serve")
             return trace
 
         self.assertEqual(self.alarms(polls(every=10 * MS)), [])
+        # In so short a recording they had no time to come again.
+        self.assertEqual(self.alarms(polls(every=10 * MS, served_ms=200)),
+                         [("cpu_heavy_poll", "app::start")])
         self.assertEqual(self.alarms(polls(every=60 * MS)), [("cpu_heavy_poll", "app::start")])
         self.assertEqual(self.alarms(polls(every=80 * MS, length=60 * MS)),
                          [("cpu_heavy_poll", "app::start")])

@@ -7,6 +7,8 @@
 #include <base/earlier.h>
 #include <base/text.h>
 
+#define AGAIN_TIMES 10u /* so many times longer is what tells that it came once */
+
 /* The first that fits is the cause: what is more special comes first. */
 static const struct ky_poll_rule *const rules[] = {
 	&ky_rule_nested_block_on,  &ky_rule_in_place_blocked,  &ky_rule_in_place_busy,
@@ -105,12 +107,15 @@ static void set_missing(struct ky_finding *found, const struct ky_poll_case *one
 }
 
 /* All of them at one time, as when a program starts and its pages and caches are cold: what does
- * not come again is no cause, unless it lasted for as long as people see. */
+ * not come again is no cause, unless it lasted for as long as people see. A recording in which it
+ * had no time to come again does not tell. */
 static bool was_once(const struct ky_poll_case *one)
 {
 	const struct ky_kind_facts *kind = one->kind;
+	const struct ky_report *report = one->facts->report;
 
-	return kind->long_last_ns - kind->long_first_ns < KY_FIND_STUCK_NS_MIN &&
+	return report->to_ns - report->from_ns >= AGAIN_TIMES * KY_FIND_STUCK_NS_MIN &&
+	       kind->long_last_ns - kind->long_first_ns < KY_FIND_STUCK_NS_MIN &&
 	       ky_later(one->worst_ns, one->behind_worst_ns) < KY_FIND_CRITICAL_NS;
 }
 

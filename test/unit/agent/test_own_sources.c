@@ -173,6 +173,7 @@ static void callback__may_remove_itself_and_add_others(void **state)
 	assert_int_equal(ky_own_sources_remove(added), 0);
 	(void)ky_own_sources_step(9 * MS);
 	assert_true(a.sampled == 1 && b.sampled == 2);
+	ky_own_sources_end(); /* b is this function's */
 }
 
 static void *step(void *ctx)
