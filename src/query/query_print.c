@@ -74,7 +74,7 @@ static void text_cell(const struct printer *printer, struct ky_table *table, uin
 		      const struct ky_query_cell *value)
 {
 	char name[KY_SHORT_NAME_BYTES], whole[KY_SHORT_NAME_BYTES];
-	const char *place = strstr(value->text, " (");
+	const char *place = memmem(value->text, value->text_bytes, " (", 2);
 	const size_t bytes = place ? (size_t)(place - value->text) : value->text_bytes;
 
 	if (!printer->options->table || unit == KY_UNIT_SENTENCE || bytes >= sizeof(whole)) {
@@ -82,8 +82,8 @@ static void text_cell(const struct printer *printer, struct ky_table *table, uin
 		return;
 	}
 	(void)snprintf(whole, sizeof(whole), "%.*s", (int)bytes, value->text);
-	ky_table_format(table, "%s%s", ky_short_name(name, whole, TEXT_COLUMNS_MAX),
-			place ? place : "");
+	ky_table_format(table, "%s%.*s", ky_short_name(name, whole, TEXT_COLUMNS_MAX),
+			(int)(value->text_bytes - bytes), place ? place : "");
 }
 
 static void text_row(const struct printer *printer, struct ky_table *table)
