@@ -156,7 +156,7 @@ static void run_rings__a_program_that_was_replaced_leaves_its_directory_at_once(
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
-	return "leak:ky_drain_open\nleak:ky_rules_set\nleak:ky_rules_open\n";
+	return "leak:ky_drain_open\nleak:ky_drain_step\nleak:ky_rules_set\nleak:ky_rules_open\n";
 }
 
 /* Another program cuts the file while it is mapped: only a step may touch its pages. */
