@@ -4,9 +4,9 @@
 #include <send/http_client.h>
 
 #include <base/alloc.h>
+#include <base/library.h>
 #include <base/now.h>
 #include <curl/curl.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <pthread.h>
@@ -46,14 +46,6 @@ static struct {
 
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
-static bool find(void *library, void *out, const char *name)
-{
-	void *found = dlsym(library, name);
-
-	memcpy(out, &found, sizeof(found));
-	return found != NULL;
-}
-
 static void load(void)
 {
 	static const char *const names[] = {"libcurl-gnutls.so.4", "libcurl.so.4"};
@@ -61,17 +53,18 @@ static void load(void)
 
 	for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
 		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-	curl.is_loaded = library && find(library, &curl.global_init, "curl_global_init") &&
-			 find(library, &curl.easy_init, "curl_easy_init") &&
-			 find(library, &curl.easy_cleanup, "curl_easy_cleanup") &&
-			 find(library, &curl.easy_reset, "curl_easy_reset") &&
-			 find(library, &curl.easy_setopt, "curl_easy_setopt") &&
-			 find(library, &curl.easy_perform, "curl_easy_perform") &&
-			 find(library, &curl.easy_getinfo, "curl_easy_getinfo") &&
-			 find(library, &curl.easy_strerror, "curl_easy_strerror") &&
-			 find(library, &curl.slist_append, "curl_slist_append") &&
-			 find(library, &curl.slist_free_all, "curl_slist_free_all") &&
-			 find(library, &curl.getdate, "curl_getdate") &&
+	curl.is_loaded = library &&
+			 ky_library_find(library, &curl.global_init, "curl_global_init") &&
+			 ky_library_find(library, &curl.easy_init, "curl_easy_init") &&
+			 ky_library_find(library, &curl.easy_cleanup, "curl_easy_cleanup") &&
+			 ky_library_find(library, &curl.easy_reset, "curl_easy_reset") &&
+			 ky_library_find(library, &curl.easy_setopt, "curl_easy_setopt") &&
+			 ky_library_find(library, &curl.easy_perform, "curl_easy_perform") &&
+			 ky_library_find(library, &curl.easy_getinfo, "curl_easy_getinfo") &&
+			 ky_library_find(library, &curl.easy_strerror, "curl_easy_strerror") &&
+			 ky_library_find(library, &curl.slist_append, "curl_slist_append") &&
+			 ky_library_find(library, &curl.slist_free_all, "curl_slist_free_all") &&
+			 ky_library_find(library, &curl.getdate, "curl_getdate") &&
 			 curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
