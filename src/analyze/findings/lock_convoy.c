@@ -17,9 +17,16 @@ struct holder {
 	uint64_t ns;
 };
 
+struct lock_wait {
+	uint32_t row;
+	bool is_known; /* who held it */
+	struct ky_lock_holder holder;
+};
+
 struct lock_waits {
-	uint32_t *rows, *stacks, *held; /* held: stacks of the holder */
-	uint32_t count, rows_capacity, stacks_capacity, held_count;
+	struct lock_wait *list;
+	uint32_t *stacks, *held; /* held: stacks of the holder */
+	uint32_t count, capacity, stacks_capacity, held_count;
 	uint64_t ns, worst_ns;
 	const struct ky_stack_row *longest;
 	uint32_t task; /* name index of all that waited; KY_NONE: several */
@@ -75,21 +82,18 @@ static bool is_same(const struct ky_lock_holder *a, const struct ky_lock_holder 
 	return a->task != KY_NONE ? a->kind == b->kind : a->thread == b->thread;
 }
 
-static void count_holder(struct lock_waits *waits, const struct ky_trace *trace, uint32_t row)
+static void count_holder(struct lock_waits *waits, const struct ky_lock_holder *one, uint64_t ns)
 {
-	struct ky_lock_holder one;
 	uint32_t i;
 
-	if (!ky_lock_holder_of(&one, trace, row))
-		return;
-	for (i = 0; i < waits->holder_count && !is_same(&waits->holders[i].one, &one); i++)
+	for (i = 0; i < waits->holder_count && !is_same(&waits->holders[i].one, one); i++)
 		;
 	if (i == waits->holder_count) {
 		if (i == HOLDERS_MAX)
 			return;
-		waits->holders[waits->holder_count++] = (struct holder){.one = one};
+		waits->holders[waits->holder_count++] = (struct holder){.one = *one};
 	}
-	waits->holders[i].ns += trace->samples.rows[row].value;
+	waits->holders[i].ns += ns;
 	if (!waits->holder || waits->holders[i].ns > waits->holder->ns)
 		waits->holder = &waits->holders[i];
 }
@@ -100,6 +104,7 @@ static bool collect(struct lock_waits *waits, const struct ky_facts *facts)
 
 	for (uint32_t i = 0; i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
+		struct lock_wait *wait;
 		uint32_t name;
 
 		if (row->kind != KY_STACK_OFF_CPU || row->task == KY_NONE ||
@@ -109,15 +114,17 @@ static bool collect(struct lock_waits *waits, const struct ky_facts *facts)
 			continue;
 		if (ky_grow(&waits->stacks, &waits->stacks_capacity, waits->count + 1,
 			    sizeof(*waits->stacks)) ||
-		    ky_grow(&waits->rows, &waits->rows_capacity, waits->count + 1,
-			    sizeof(*waits->rows)))
+		    ky_grow(&waits->list, &waits->capacity, waits->count + 1, sizeof(*waits->list)))
 			return false;
 		name = trace->tasks[row->task].name;
 		waits->task = waits->count == 0 || waits->task == name ? name : KY_NONE;
-		waits->rows[waits->count] = i;
+		wait = &waits->list[waits->count];
+		wait->row = i;
+		wait->is_known = ky_lock_holder_of(&wait->holder, trace, i);
+		if (wait->is_known)
+			count_holder(waits, &wait->holder, row->value);
 		waits->stacks[waits->count++] = row->stack;
 		waits->ns += row->value;
-		count_holder(waits, trace, i);
 		if (row->value > waits->worst_ns) {
 			waits->worst_ns = row->value;
 			waits->longest = row;
@@ -141,12 +148,11 @@ static bool collect_held(struct lock_waits *waits, const struct ky_trace *trace)
 	if (!waits->held)
 		return false;
 	for (uint32_t i = 0; i < waits->count; i++) {
-		struct ky_lock_holder one;
+		const struct lock_wait *wait = &waits->list[i];
 
-		if (ky_lock_holder_of(&one, trace, waits->rows[i]) &&
-		    is_same(&one, &waits->holder->one))
+		if (wait->is_known && is_same(&wait->holder, &waits->holder->one))
 			waits->held_count += ky_lock_holder_stacks(
-				&one, trace, waits->rows[i], &waits->held[waits->held_count],
+				&wait->holder, trace, wait->row, &waits->held[waits->held_count],
 				HELD_STACKS_MAX - waits->held_count);
 	}
 	return true;
@@ -267,7 +273,7 @@ void ky_find_lock_convoy(struct ky_findings *findings)
 					    .stack = waits.longest->stack,
 					    .event = "OffCpuEvent"});
 	}
-	ky_free(waits.rows);
+	ky_free(waits.list);
 	ky_free(waits.stacks);
 	ky_free(waits.held);
 }
