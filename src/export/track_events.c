@@ -27,11 +27,8 @@ const char *ky_track_name_text(uint32_t name)
 
 uint64_t ky_track_pid(const struct ky_trace *trace)
 {
-	const char *text = ky_trace_metadata(trace, "pid");
-	uint64_t pid = 0;
+	uint32_t pid = ky_trace_pid(trace);
 
-	for (; text && *text >= '0' && *text <= '9' && pid < INT32_MAX / 10; text++)
-		pid = pid * 10 + (uint64_t)(*text - '0');
 	return pid ? pid : 1; /* 0 is the kernel's own */
 }
 

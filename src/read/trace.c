@@ -542,7 +542,7 @@ uint32_t ky_trace_pid(const struct ky_trace *trace)
 	const char *text = ky_trace_metadata(trace, "pid");
 	uint32_t pid = 0;
 
-	for (; text && *text >= '0' && *text <= '9'; text++)
+	for (; text && *text >= '0' && *text <= '9' && pid < INT32_MAX / 10; text++)
 		pid = pid * 10 + (uint32_t)(*text - '0');
 	return pid;
 }
