@@ -345,14 +345,15 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 	kymo_poll_cost_begin(begin, self->depth);
 	self->poll_id = ky_tokio_next_id(table->copy);
 	before = hold(header);
-	self->place.poll.wakers = wakers_of(before);
 	table->poll(header);
 	after = state_of(header);
 	flags = end_flags(self, header, before, after);
-	if (self->place.header && !(after & STATE_COMPLETE))
+	if (self->place.header && !(after & STATE_COMPLETE)) {
+		self->place.poll.wakers = wakers_of(before);
 		flags |= kymo_place_close(&self->place.poll, after & STATE_RUNNING ?
 								     KYMO_PLACE_LIVING_UNKNOWN :
 								     living_of(after));
+	}
 	ky_tokio_ids_end(table->copy, self->poll_id, KYMO_SPAWN_BY_POLL);
 	end = kymo_poll_end(flags);
 	if (KYMO_UNLIKELY(flags & KYMO_POLL_READY))
