@@ -3,6 +3,8 @@
 #ifndef TEST_LIB_TEMP_TREE_H
 #define TEST_LIB_TEMP_TREE_H
 
+#include "cmocka_all.h"
+
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,15 @@ static inline int temp_tree_remove_one(const char *path, const struct stat *abou
 	(void)type;
 	(void)ftw;
 	return remove(path);
+}
+
+static inline void temp_tree_write(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
 }
 
 /* Returns 0; not 0: something could not be removed. */

@@ -10,15 +10,6 @@
 
 static char top[64], config[96], credentials[96];
 
-static void write_file(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "we");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
-
 static int set_up(void **state)
 {
 	static const char *const names[] = {"AWS_ACCESS_KEY_ID",
@@ -58,12 +49,14 @@ static void read__takes_the_profile_that_is_asked_for(void **state)
 	static struct ky_aws_keys keys;
 
 	(void)state;
-	write_file(config, "[default]\nregion = eu-1\n[profile two]\n region=no\nregion = eu-2\n"
-			   "endpoint_url = http://x\n");
-	write_file(credentials,
-		   "# a comment\n[default]\naws_access_key_id = A1\naws_secret_access_key = S1\n"
-		   "[two]\naws_access_key_id=A2\r\naws_secret_access_key=S2=\naws_session_token=T\n"
-		   "nonsense\n");
+	temp_tree_write(config,
+			"[default]\nregion = eu-1\n[profile two]\n region=no\nregion = eu-2\n"
+			"endpoint_url = http://x\n");
+	temp_tree_write(
+		credentials,
+		"# a comment\n[default]\naws_access_key_id = A1\naws_secret_access_key = S1\n"
+		"[two]\naws_access_key_id=A2\r\naws_secret_access_key=S2=\naws_session_token=T\n"
+		"nonsense\n");
 	assert_int_equal(ky_aws_keys_read(&keys, NULL, why), 0);
 	assert_string_equal(keys.access_key, "A1");
 	assert_string_equal(keys.secret_key, "S1");

@@ -10,15 +10,6 @@
 static char top[64], config[96], credentials[96];
 static struct ky_aws_profile profile;
 
-static void write_file(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "we");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
-
 static int set_up(void **state)
 {
 	(void)state;
@@ -48,11 +39,11 @@ static void profile__of_no_file_says_nothing(void **state)
 static void profile__is_what_its_own_section_says(void **state)
 {
 	(void)state;
-	write_file(config,
-		   "region = none\n[default]\nregion = eu-1\n[ profile\ttwo ]\r\n"
-		   "region\t= eu-2 \r\n role_arn = indented\n#role_arn = comment\n"
-		   "role_session_name = pod\nweb_identity_token_file = /run/token\nnonsense\n"
-		   "[twofold]\nregion = eu-3\n[unended\nrole_arn = x\n");
+	temp_tree_write(config,
+			"region = none\n[default]\nregion = eu-1\n[ profile\ttwo ]\r\n"
+			"region\t= eu-2 \r\n role_arn = indented\n#role_arn = comment\n"
+			"role_session_name = pod\nweb_identity_token_file = /run/token\nnonsense\n"
+			"[twofold]\nregion = eu-3\n[unended\nrole_arn = x\n");
 	ky_aws_profile_read(&profile, "two");
 	assert_string_equal(profile.region, "eu-2");
 	assert_string_equal(profile.role, "");
@@ -64,8 +55,9 @@ static void profile__is_what_its_own_section_says(void **state)
 static void profile__of_credentials_wins(void **state)
 {
 	(void)state;
-	write_file(config, "[default]\naws_access_key_id = A\naws_secret_access_key = S\n");
-	write_file(credentials, "[default]\naws_access_key_id = B\naws_secret_access_key = a=b=\n");
+	temp_tree_write(config, "[default]\naws_access_key_id = A\naws_secret_access_key = S\n");
+	temp_tree_write(credentials,
+			"[default]\naws_access_key_id = B\naws_secret_access_key = a=b=\n");
 	ky_aws_profile_read(&profile, "default");
 	assert_string_equal(profile.access_key, "B");
 	assert_string_equal(profile.secret_key, "a=b=");
@@ -79,8 +71,8 @@ static void profile__leaves_out_what_is_too_long(void **state)
 	(void)state;
 	memset(text + used, 'r', 5000);
 	memcpy(text + used + 5000, "\naws_access_key_id = A\n", 24);
-	write_file(config, text);
-	write_file(credentials, "");
+	temp_tree_write(config, text);
+	temp_tree_write(credentials, "");
 	ky_aws_profile_read(&profile, "default");
 	assert_string_equal(profile.region, "");
 	assert_string_equal(profile.access_key, "A");
@@ -89,7 +81,7 @@ static void profile__leaves_out_what_is_too_long(void **state)
 static void profile__names_a_way_to_keys_that_is_not_gone(void **state)
 {
 	(void)state;
-	write_file(config, "[default]\ncredential_process = /bin/keys\n[other]\n");
+	temp_tree_write(config, "[default]\ncredential_process = /bin/keys\n[other]\n");
 	ky_aws_profile_read(&profile, "default");
 	assert_string_equal(profile.unread, "credential_process");
 	ky_aws_profile_read(&profile, "other");
