@@ -13,7 +13,13 @@
 static void check_key(const char *key)
 {
 	struct ky_object_key facts;
+	struct ky_object_long slow;
 
+	if (ky_object_long_read(&slow, key)) {
+		FUZZ_CHECK(memchr(slow.service, 0, sizeof(slow.service)));
+		FUZZ_CHECK(slow.hours >= 2 && slow.hours <= KY_OBJECT_HOURS_MAX);
+		FUZZ_CHECK(slow.hour_unix_ns < UINT64_MAX / 2);
+	}
 	if (!ky_object_key_read(&facts, key))
 		return;
 	FUZZ_CHECK(memchr(facts.service, 0, sizeof(facts.service)));

@@ -6,10 +6,12 @@
 #include <ship/trace_file.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PARTS_MAX 6u
 #define SECOND_NS UINT64_C(1000000000)
 #define MS_NS UINT64_C(1000000)
+#define HOUR_S UINT64_C(3600)
 
 /* The last parts of a key, the last first. */
 struct parts {
@@ -152,4 +154,38 @@ bool ky_object_key_read(struct ky_object_key *out, const char *key)
 	if (!read_dial9(out, &parts))
 		*out = (struct ky_object_key){.form = KY_OBJECT_PLAIN};
 	return true;
+}
+
+/* YYYY-MM-DD, as the layout writes it. */
+static bool read_date(const char *text, uint64_t *unix_s)
+{
+	struct tm parts = {.tm_isdst = 0};
+	const char *end = strptime(text, "%Y-%m-%d", &parts);
+	time_t seconds = end && !*end ? timegm(&parts) : -1;
+
+	*unix_s = (uint64_t)seconds;
+	return seconds >= 0 && seconds < (time_t)(INT64_MAX / (int64_t)SECOND_NS);
+}
+
+bool ky_object_long_read(struct ky_object_long *out, const char *key)
+{
+	char date[16], hour_text[4], hours_text[8];
+	struct parts parts;
+	uint64_t day_s, hour;
+
+	split(&parts, key);
+	if (!take_value(&parts, 0, "lasts", hours_text, sizeof(hours_text)) ||
+	    !take_value(&parts, 1, "hour", hour_text, sizeof(hour_text)) ||
+	    !take_value(&parts, 2, "date", date, sizeof(date)) ||
+	    !take_value(&parts, 3, "service", out->service, sizeof(out->service)) ||
+	    !read_date(date, &day_s))
+		return false;
+	/* Each text ends with a zero, which is the end of its number. */
+	if (strspn(hour_text, "0123456789") != strlen(hour_text) ||
+	    strspn(hours_text, "0123456789") != strlen(hours_text))
+		return false;
+	hour = strtoull(hour_text, NULL, 10);
+	out->hours = strtoull(hours_text, NULL, 10);
+	out->hour_unix_ns = (day_s + hour * HOUR_S) * SECOND_NS;
+	return hour < 24 && out->hours >= 2 && out->hours <= KY_OBJECT_HOURS_MAX;
 }

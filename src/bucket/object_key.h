@@ -36,4 +36,16 @@ bool ky_object_key_read(struct ky_object_key *out, const char *key);
  * it is no value of ours. */
 bool ky_object_service_read(char *out, const char *value);
 
+/* Of an object that names a long segment (send/layout.h): whose it is, the hour in which it began,
+ * and how many hours it lasts at most. */
+struct ky_object_long {
+	char service[KY_OBJECT_SERVICE_BYTES];
+	uint64_t hour_unix_ns;
+	uint64_t hours; /* 2 to KY_OBJECT_HOURS_MAX */
+};
+#define KY_OBJECT_HOURS_MAX 65536u
+
+/* False: it is none. */
+bool ky_object_long_read(struct ky_object_long *out, const char *key);
+
 #endif

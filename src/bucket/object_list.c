@@ -13,8 +13,9 @@
 #include <string.h>
 
 #define HOUR_NS UINT64_C(3600000000000)
-#define HOURS_MAX 48u /* prefixes; beyond, one a day */
-#define DAYS_MAX 93u  /* beyond, all at once */
+#define HOURS_MAX 48u   /* prefixes; beyond, one a day */
+#define DAYS_MAX 93u    /* beyond, all at once */
+#define LONGS_MAX 1024u /* hours with long segments that reach into the time */
 #define STALE_PAGES_MAX 3u
 
 struct listing {
@@ -28,6 +29,8 @@ struct listing {
 	char last[KY_LIST_KEY_BYTES]; /* name of this listing: they ascend */
 	char **prefixes;              /* found by a listing that is cut at slashes */
 	uint32_t prefix_count, prefix_capacity;
+	struct ky_object_long *longs; /* hours before the time with segments that reach into it */
+	uint32_t long_count, long_capacity;
 };
 
 static int fail(const struct listing *listing, int err, const char *sentence)
@@ -54,10 +57,27 @@ static bool is_in_time(const struct ky_bucket_query *query, const struct ky_obje
 	return !query->from_unix_ns || end_ns > query->from_unix_ns;
 }
 
-static bool is_wanted(const struct ky_bucket_query *query, const struct ky_object_key *facts)
+/* What began in this hour may last so long. */
+static uint64_t lasts_ns(const struct listing *listing, const struct ky_object_key *facts)
 {
-	/* Closer bounds come from its neighbours, once all are known: it may last an hour. */
-	uint64_t end_ns = facts->start_unix_ns + HOUR_NS;
+	uint64_t hours = 1;
+
+	for (uint32_t i = 0; i < listing->long_count; i++) {
+		const struct ky_object_long *one = &listing->longs[i];
+
+		if (one->hours > hours && facts->start_unix_ns >= one->hour_unix_ns &&
+		    facts->start_unix_ns - one->hour_unix_ns < HOUR_NS &&
+		    strcmp(one->service, facts->service) == 0)
+			hours = one->hours;
+	}
+	return hours * HOUR_NS;
+}
+
+static bool is_wanted(const struct listing *listing, const struct ky_object_key *facts)
+{
+	const struct ky_bucket_query *query = listing->query;
+	/* Closer bounds come from its neighbours, once all are known. */
+	uint64_t end_ns = facts->start_unix_ns + lasts_ns(listing, facts);
 
 	return is_named(query->service, facts->service) && is_named(query->host, facts->host) &&
 	       is_in_time(query, facts, facts->end_unix_ns > end_ns ? facts->end_unix_ns : end_ns);
@@ -83,8 +103,7 @@ static int add_object(void *ctx, const struct ky_list_entry *entry)
 
 	if (err)
 		return err;
-	if (!entry->bytes || !ky_object_key_read(&facts, entry->key) ||
-	    !is_wanted(listing->query, &facts))
+	if (!entry->bytes || !ky_object_key_read(&facts, entry->key) || !is_wanted(listing, &facts))
 		return 0;
 	if (list->count == KY_OBJECTS_MAX) {
 		list->is_cut = true;
@@ -101,6 +120,40 @@ static int add_object(void *ctx, const struct ky_list_entry *entry)
 	object->facts = facts;
 	list->bytes += entry->bytes;
 	list->count++;
+	return 0;
+}
+
+/* A listing's entry that says where long segments are. */
+static int add_long(void *ctx, const struct ky_list_entry *entry)
+{
+	struct listing *listing = ctx;
+	const struct ky_bucket_query *query = listing->query;
+	struct ky_object_long found;
+	int err = note_name(listing, entry->key);
+
+	if (err)
+		return err;
+	if (!ky_object_long_read(&found, entry->key) || !is_named(query->service, found.service) ||
+	    found.hour_unix_ns + (found.hours + 1) * HOUR_NS <= query->from_unix_ns ||
+	    (query->to_unix_ns && found.hour_unix_ns >= query->to_unix_ns))
+		return 0;
+	for (uint32_t i = 0; i < listing->long_count; i++) {
+		struct ky_object_long *same = &listing->longs[i];
+
+		if (same->hour_unix_ns == found.hour_unix_ns &&
+		    strcmp(same->service, found.service) == 0) {
+			same->hours = same->hours > found.hours ? same->hours : found.hours;
+			return 0;
+		}
+	}
+	if (listing->long_count == LONGS_MAX) {
+		listing->list->is_cut = true;
+		return 0;
+	}
+	if (ky_grow(&listing->longs, &listing->long_capacity, listing->long_count + 1,
+		    sizeof(*listing->longs)))
+		return -ENOMEM;
+	listing->longs[listing->long_count++] = found;
 	return 0;
 }
 
@@ -158,18 +211,20 @@ static int read_page(struct listing *listing, const char *prefix, bool is_cut_at
 	return 0;
 }
 
-static int read_pages(struct listing *listing, const char *prefix, bool is_cut_at_slash)
+/* object: gets the entries; NULL: the prefixes up to the next slash are wanted instead. */
+static int read_pages(struct listing *listing, const char *prefix,
+		      int (*object)(void *ctx, const struct ky_list_entry *entry))
 {
 	char token[KY_LIST_TOKEN_BYTES] = "";
 	uint32_t stale_count = 0;
 	int err;
 
-	listing->page.object = is_cut_at_slash ? NULL : add_object;
+	listing->page.object = object;
 	listing->page.prefix = add_prefix;
 	listing->page.ctx = listing;
 	listing->last[0] = '\0';
 	do {
-		err = read_page(listing, prefix, is_cut_at_slash, token, &stale_count);
+		err = read_page(listing, prefix, !object, token, &stale_count);
 	} while (!err && listing->page.is_more);
 	return err;
 }
@@ -217,7 +272,7 @@ static int read_prefix(struct listing *listing, struct ky_buf *prefix)
 
 	(void)ky_buf_append(prefix, "", 1);
 	err = prefix->failed ? fail(listing, -ENOMEM, "has names that there is no memory for") :
-			       read_pages(listing, (const char *)prefix->bytes, false);
+			       read_pages(listing, (const char *)prefix->bytes, add_object);
 	ky_buf_release(prefix);
 	return err;
 }
@@ -267,7 +322,7 @@ static int read_services(struct listing *listing)
 	begin_prefix(&prefix, listing);
 	ky_out_text(&prefix, "k1/raw/service=");
 	(void)ky_buf_append(&prefix, "", 1);
-	err = prefix.failed ? -ENOMEM : read_pages(listing, (const char *)prefix.bytes, true);
+	err = prefix.failed ? -ENOMEM : read_pages(listing, (const char *)prefix.bytes, NULL);
 	found = listing->prefix_count;
 	for (uint32_t i = 0; !err && i < found; i++) {
 		char service[KY_OBJECT_SERVICE_BYTES];
@@ -316,6 +371,45 @@ static int read_form(struct listing *listing, enum ky_object_form form)
 		begin_prefix(&prefix, listing);
 		ky_out_text(&prefix, "version=1/");
 		ky_layout_date(&prefix, day * 24 * HOUR_NS);
+		err = read_prefix(listing, &prefix);
+	}
+	return err;
+}
+
+/* ---- what lasts longer than an hour ---- */
+
+/* Which hours before the time have something that reaches into it. */
+static int read_longs(struct listing *listing)
+{
+	const struct ky_bucket_query *query = listing->query;
+	struct ky_buf prefix;
+	int err;
+
+	if (!query->from_unix_ns)
+		return 0;
+	begin_prefix(&prefix, listing);
+	ky_out_text(&prefix, "k1/long/");
+	if (query->service)
+		ky_layout_value(&prefix, "service", query->service);
+	(void)ky_buf_append(&prefix, "", 1);
+	err = prefix.failed ? -ENOMEM : read_pages(listing, (const char *)prefix.bytes, add_long);
+	ky_buf_release(&prefix);
+	return err;
+}
+
+/* Those hours; what is found twice counts once. */
+static int read_long_hours(struct listing *listing)
+{
+	const struct ky_bucket_query *query = listing->query;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < 2 * listing->long_count && is_bounded(query); i++) {
+		const struct ky_object_long *one = &listing->longs[i / 2];
+		struct ky_buf prefix;
+
+		begin_prefix(&prefix, listing);
+		add_form(&prefix, i % 2 ? KY_OBJECT_DIAL9 : KY_OBJECT_KYMO, one->service,
+			 one->hour_unix_ns, true, query->host);
 		err = read_prefix(listing, &prefix);
 	}
 	return err;
@@ -406,11 +500,15 @@ static int read_all(struct listing *listing)
 
 	/* One object, by its whole name. */
 	if (query->place.prefix[0] && ky_trace_file_suffix(query->place.prefix)) {
-		err = read_pages(listing, query->place.prefix, false);
+		err = read_pages(listing, query->place.prefix, add_object);
 		if (err || list->count)
 			return err;
 	}
-	err = read_form(listing, KY_OBJECT_KYMO);
+	err = read_longs(listing);
+	if (!err)
+		err = read_long_hours(listing);
+	if (!err)
+		err = read_form(listing, KY_OBJECT_KYMO);
 	if (!err)
 		err = read_form(listing, KY_OBJECT_DIAL9);
 	/* Traces that someone put there by hand have no service, host or time in their names. */
@@ -438,6 +536,7 @@ int ky_object_list_read(struct ky_object_list *list, struct ky_s3_client *client
 	err = read_all(listing);
 	ky_buf_release(&listing->body);
 	drop_prefixes(listing);
+	ky_free(listing->longs);
 	ky_free(listing);
 	if (err < 0)
 		return err;

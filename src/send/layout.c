@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define KEY_BYTES_MAX 1024u
+#define HOUR_NS UINT64_C(3600000000000)
 
 void ky_layout_value(struct ky_buf *out, const char *name, const char *value)
 {
@@ -102,6 +103,24 @@ int ky_layout_manifest_key(struct ky_buf *out, enum ky_layout layout, const char
 {
 	ky_out_format(out, "%s%s%s/%s.json", prefix, prefix[0] ? "/" : "",
 		      layout == KY_LAYOUT_KYMO ? "k1/dump" : "dumps", dump_id);
+	(void)ky_buf_append(out, "", 1);
+	return out->failed ? out->failed : out->used > KEY_BYTES_MAX + 1 ? KYMO_E_LIMIT : 0;
+}
+
+int ky_layout_long_key(struct ky_buf *out, const char *prefix, const struct kymo_segment *segment)
+{
+	uint64_t start_ns = segment->start_unix_ns, hours = 2;
+	const struct tm parts = utc(start_ns);
+
+	if (segment->dump_id[0] || segment->end_unix_ns < start_ns ||
+	    segment->end_unix_ns - start_ns <= HOUR_NS)
+		return 0;
+	while ((segment->end_unix_ns - start_ns) / HOUR_NS >= hours)
+		hours *= 2;
+	ky_out_format(out, "%s%sk1/long/", prefix, prefix[0] ? "/" : "");
+	ky_layout_value(out, "service", segment->service);
+	ky_layout_date(out, start_ns);
+	ky_out_format(out, "hour=%02d/lasts=%" PRIu64, parts.tm_hour, hours);
 	(void)ky_buf_append(out, "", 1);
 	return out->failed ? out->failed : out->used > KEY_BYTES_MAX + 1 ? KYMO_E_LIMIT : 0;
 }

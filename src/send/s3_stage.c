@@ -8,6 +8,7 @@
 #include <kymo/base.h>
 #include <send/s3_body.h>
 #include <send/s3_client.h>
+#include <ship/sent_list.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ struct s3_stage {
 	char current[192];
 	struct ky_s3_body body;
 	struct ky_buf key;
+	struct ky_sent_list long_noted; /* objects that name long segments, in memory alone */
 	char name[KY_S3_BUCKET_BYTES + KY_S3_PREFIX_BYTES + 32];
 };
 
@@ -156,6 +158,47 @@ static enum ky_verdict put_manifest(struct s3_stage *stage, const struct kymo_se
 	return verdict == KY_VERDICT_EXISTS ? KY_VERDICT_TAKEN : verdict;
 }
 
+/* Before the segment, so that whoever finds that finds this. What the bucket does not allow here
+ * costs readers of a time, not the segment: TAKEN, and a note for the segment's own success. */
+static enum ky_verdict put_long(struct s3_stage *stage, const struct kymo_segment *segment,
+				char note[KYMO_STAGE_REASON_BYTES])
+{
+	const struct ky_sigv4_pair headers[] = {{"if-none-match", "*"}};
+	struct ky_s3_request request = {.method = "PUT",
+					.headers = headers,
+					.header_count = 1,
+					.body_fd = -1,
+					.body = (const uint8_t *)""};
+	enum ky_verdict verdict = KY_VERDICT_TAKEN;
+	char code[64], sha[KY_SHA256_HEX_BYTES];
+	struct ky_buf key;
+	int err;
+
+	ky_buf_init(&key, 0);
+	err = ky_layout_long_key(&key, stage->place.prefix, segment);
+	request.key = (const char *)key.bytes;
+	if (!err && key.used && !ky_sent_list_has(&stage->long_noted, request.key)) {
+		ky_sigv4_sha256(sha, "", 0);
+		request.sha256 = sha;
+		err = ky_s3_client_do(&stage->client, &request, &stage->answer);
+		verdict = err ? KY_VERDICT_AGAIN : ky_s3_client_judge(&stage->answer, code);
+		if (verdict == KY_VERDICT_DENIED || verdict == KY_VERDICT_REFUSED) {
+			snprintf(note, KYMO_STAGE_REASON_BYTES,
+				 "it lasts longer than an hour, and the object that says so is "
+				 "refused (%ld %s): who asks for a time late in it does not find "
+				 "it",
+				 stage->answer.status, code);
+			verdict = KY_VERDICT_TAKEN;
+		}
+		if (verdict == KY_VERDICT_EXISTS)
+			verdict = KY_VERDICT_TAKEN;
+		if (verdict == KY_VERDICT_TAKEN)
+			(void)ky_sent_list_refuse(&stage->long_noted, request.key);
+	}
+	ky_buf_release(&key);
+	return verdict;
+}
+
 static int head_object(struct s3_stage *stage)
 {
 	const struct ky_s3_request request = {
@@ -217,15 +260,19 @@ static void take(void *ctx, const struct kymo_segment *segment, struct kymo_stag
 {
 	struct s3_stage *stage = ctx;
 	enum ky_verdict verdict = KY_VERDICT_AGAIN;
-	char code[64];
+	char code[64], note[KYMO_STAGE_REASON_BYTES] = "";
 
 	if (!prepare(stage, segment, result))
 		return;
 	for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-		int err = put_object(stage, segment);
+		int err = 0;
 
 		result->reason[0] = '\0';
-		verdict = err ? KY_VERDICT_AGAIN : ky_s3_client_judge(&stage->answer, code);
+		verdict = put_long(stage, segment, note);
+		if (verdict == KY_VERDICT_TAKEN) {
+			err = put_object(stage, segment);
+			verdict = err ? KY_VERDICT_AGAIN : ky_s3_client_judge(&stage->answer, code);
+		}
 		if (verdict == KY_VERDICT_EXISTS)
 			verdict = compare(stage, segment, result);
 		if (verdict == KY_VERDICT_TAKEN && segment->dump_id[0])
@@ -234,6 +281,8 @@ static void take(void *ctx, const struct kymo_segment *segment, struct kymo_stag
 		if (!err)
 			ky_s3_client_learn(&stage->client, verdict, &stage->answer);
 		settle(stage, verdict, result);
+		if (result->answer == KYMO_STAGE_TAKEN)
+			memcpy(result->reason, note, sizeof(note));
 		if (result->answer != KYMO_STAGE_AGAIN || result->again_ns)
 			return;
 	}
@@ -267,6 +316,7 @@ static void close_stage(void *ctx)
 		return;
 	forget(stage);
 	ky_s3_client_close(&stage->client);
+	ky_sent_list_close(&stage->long_noted);
 	ky_buf_release(&stage->key);
 	ky_buf_release(&stage->answer.body);
 	ky_free(stage);
@@ -280,7 +330,7 @@ int ky_s3_stage_make(struct kymo_segment_stage *out, const char *url, enum ky_la
 
 	if (!stage)
 		return -ENOMEM;
-	stage->body.fd = -1;
+	stage->body.fd = stage->long_noted.fd = -1;
 	ky_buf_init(&stage->key, 0);
 	ky_buf_init(&stage->answer.body, 0);
 	err = ky_s3_place_parse(&stage->place, url, why);

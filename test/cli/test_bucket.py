@@ -232,8 +232,67 @@ class Choosing(Bucket):
     def test_an_hour_of_one_host_is_listed_by_its_hours_alone(self):
         self.ask("info", PLACE, "--service", "web", "--host", "h1", *self.near())
         listings = [path for _, path, _ in self.server.requests if "list-type" in path]
-        self.assertEqual(len(listings), 4, listings)
+        self.assertEqual(len(listings), 5, listings)
         self.assertEqual(sum("host%3Dh1" in path for path in listings), 2)
+
+    def test_what_lasts_longer_than_an_hour_is_found_late_in_it(self):
+        """Sent by kymo upload; asked for five hours after its beginning, in both layouts."""
+        hour = 3600 * SECOND
+        begin = self.start
+        run = self.dir / "traces/slow/2026-05-18T12-30-00-0123abcd-42-777"
+        run.mkdir(parents=True)
+        (run / ".kymo-run").write_text("kymo run directory, version 1\n")
+        (run / ".lock").touch()
+        (run / "000000.trc.zst").write_bytes(self.segment)
+        os.utime(run / "000000.trc.zst", ns=(begin + 6 * hour,) * 2)
+        late = ("--from", utc(begin + 5 * hour), "--to", utc(begin + 5 * hour + SECOND))
+        for layout in ("kymo", "dial9"):
+            with self.subTest(layout):
+                self.ask("upload", "--to", PLACE, "--layout", layout, "--redact", "none",
+                         self.dir / "traces")
+                said = [path for _, path, given in self.server.requests
+                        if "/k1/long/" in path and "content-length" in given]
+                self.assertEqual(len(said), 1, said)
+                self.assertRegex(said[0], r"/pre/k1/long/service%3Dslow/date%3D[-0-9]*/"
+                                          r"hour%3D\d\d/lasts%3D8$")
+                self.refused("info", PLACE, "--service", "api", *late, says=["no trace of"])
+                for service in (["--service", "slow"], []):
+                    self.server.requests.clear()
+                    found = self.keys(*service, *late)
+                    # Of kymo's own layout the index is read, and says that its events ended.
+                    read = [path for path in self.gets() if "service%3Dslow" in path]
+                    self.assertEqual((len(found), len(read)),
+                                     (0, 1) if layout == "kymo" else (1, 0))
+                self.server.objects = {key: body for key, body in self.server.objects.items()
+                                       if "slow" not in key}
+                self.server.requests.clear()
+        for path in run.glob(".sent-*"):
+            path.unlink()
+        self.server.faults = ["403 AccessDenied"]
+        done = self.ask("upload", "--to", PLACE, "--layout", layout, "--redact", "none",
+                        self.dir / "traces")
+        self.assertIn("sent 1 segment", done.out)
+        self.assertIn("lasts longer than an hour, and the object that says so is refused", done.err)
+
+    def test_what_names_long_segments_is_not_trusted(self):
+        """It costs two requests an hour that it names, and names of others nothing."""
+        for name in ("service=web/date=2026-05-18/hour=99/lasts=4",
+                     "service=web/date=2026-05-18/hour=12/lasts=99999999",
+                     "service=web/date=9999-99-99/hour=12/lasts=4",
+                     "service=web/date=2026-05-18/hour=-1/lasts=4",
+                     "service=web/lasts=4", "lasts=4", "x"):
+            self.put(f"/bucket/pre/k1/long/{name}", b"")
+        self.assertEqual(self.keys(*self.near())[0], ("a/b", "h1"))
+        before = len(self.server.requests)
+        for hours in (2, 4, 1024):
+            hour = datetime.datetime.fromtimestamp(self.start // SECOND - 7200,
+                                                   datetime.timezone.utc)
+            self.put(f"/bucket/pre/k1/long/service=web/date={hour:%Y-%m-%d}/hour={hour:%H}/"
+                     f"lasts={hours}", b"")
+        self.keys(*self.near())
+        listings = [path for _, path, _ in self.server.requests if "list-type" in path]
+        self.assertEqual(sum(f"hour%3D{hour:%H}" in path for path in listings), 1)
+        self.assertGreater(len(self.server.requests), before)
 
     def test_a_segment_of_dial9_ends_where_the_next_begins(self):
         info = json.loads(self.ask("info", "--json", PLACE, "--service", "old", "--from",

@@ -17,6 +17,7 @@ static const struct kymo_segment segment = {
 	.number = 7,
 	.start_unix_ns = UINT64_C(1779107405250000000),
 	.end_unix_ns = UINT64_C(1779107465000000000),
+	.dump_id = "",
 };
 
 static void read_back(struct ky_object_key *out, enum ky_layout layout, const char *prefix)
@@ -100,6 +101,44 @@ static void a_service__ends_at_the_slash(void **state)
 		service, "0123456789012345678901234567890123456789012345678901234567890123/"));
 }
 
+static void a_long_one__says_what_the_layout_put_in(void **state)
+{
+	static const char *const none[] = {
+		"k1/long/service=web/date=2026-05-18/hour=24/lasts=4",
+		"k1/long/service=web/date=2026-05-18/hour=12/lasts=1",
+		"k1/long/service=web/date=2026-05-18/hour=12/lasts=65537",
+		"k1/long/service=web/date=2026-05-18/hour=+2/lasts=4",
+		"k1/long/service=web/date=2026-05-18x/hour=12/lasts=4",
+		"k1/long/service=web/date=9999-05-18/hour=12/lasts=4",
+		"k1/long/service=web/hour=12/lasts=4",
+		"lasts=4",
+		"",
+	};
+	struct kymo_segment slow = segment;
+	struct ky_object_long found;
+	struct ky_buf key;
+
+	(void)state;
+	ky_buf_init(&key, 0);
+	slow.end_unix_ns = slow.start_unix_ns + UINT64_C(3600000000000);
+	assert_int_equal(ky_layout_long_key(&key, "p", &slow), 0);
+	assert_int_equal(key.used, 0);
+	slow.end_unix_ns += UINT64_C(4 * 3600000000000);
+	assert_int_equal(ky_layout_long_key(&key, "p", &slow), 0);
+	assert_true(ky_object_long_read(&found, (const char *)key.bytes));
+	assert_string_equal(found.service, segment.service);
+	assert_int_equal(found.hours, 8);
+	assert_int_equal(found.hour_unix_ns,
+			 segment.start_unix_ns / UINT64_C(3600000000000) * UINT64_C(3600000000000));
+	ky_buf_clear(&key);
+	slow.dump_id = "01M8F2MNR8YP6GF58SCM83K0YC";
+	assert_int_equal(ky_layout_long_key(&key, "p", &slow), 0);
+	assert_int_equal(key.used, 0);
+	ky_buf_release(&key);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_false(ky_object_long_read(&found, none[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,6 +146,7 @@ int main(void)
 		cmocka_unit_test(a_key_of_dial9__says_what_the_layout_put_in),
 		cmocka_unit_test(another_name__is_a_trace_by_its_ending_alone),
 		cmocka_unit_test(a_service__ends_at_the_slash),
+		cmocka_unit_test(a_long_one__says_what_the_layout_put_in),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
