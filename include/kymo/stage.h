@@ -59,6 +59,13 @@ struct kymo_segment {
 	 * "": not known. */
 	const char *origin;
 	const char *dump_id; /* a ULID: it is a dump, and no part of a stream; else "" */
+	/* For a stage that sends a segment in several requests: a part that arrived is noted on
+	 * disk, so that no later process sends it again, though the segment is offered again. part:
+	 * a word of up to 32 bytes without blanks. note_part returns 0, or a negative error: not on
+	 * disk, and true of this process alone. */
+	void *part_ctx;
+	int (*has_part)(void *ctx, const char *part); /* 1 or 0 */
+	int (*note_part)(void *ctx, const char *part);
 };
 
 struct kymo_segment_stage {

@@ -181,8 +181,8 @@ static int send(struct ky_push *push, struct ky_request_bodies *bodies, const ch
 
 	ky_push_stop_at(push, end_ns);
 	for (;;) {
-		verdict = ky_push_send(push, bodies->bodies, KY_PUSH_SIGNALS, &due_ns, &rejected,
-				       why);
+		verdict = ky_push_send(push, bodies->bodies, KY_PUSH_SIGNALS, NULL, &due_ns,
+				       &rejected, why);
 		now_ns = ky_now_ns(CLOCK_MONOTONIC);
 		if (verdict != KY_VERDICT_AGAIN || due_ns >= end_ns)
 			break;

@@ -165,7 +165,8 @@ static enum ky_verdict send_one(struct ky_push *push, struct ky_push_body *body,
 }
 
 enum ky_verdict ky_push_send(struct ky_push *push, struct ky_push_body *bodies, uint32_t count,
-			     uint64_t *due_ns, uint64_t *rejected, char *why)
+			     const struct ky_push_arrival *arrival, uint64_t *due_ns,
+			     uint64_t *rejected, char *why)
 {
 	enum ky_verdict all = KY_VERDICT_TAKEN;
 
@@ -173,10 +174,14 @@ enum ky_verdict ky_push_send(struct ky_push *push, struct ky_push_body *bodies, 
 	for (uint32_t i = 0; i < count; i++) {
 		enum ky_verdict verdict = KY_VERDICT_TAKEN;
 
-		if (!bodies[i].is_sent && bodies[i].bytes.used &&
-		    !push->target->places[bodies[i].signal].is_off)
+		bool is_to_send = !bodies[i].is_sent && bodies[i].bytes.used &&
+				  !push->target->places[bodies[i].signal].is_off;
+
+		if (is_to_send)
 			verdict = send_one(push, &bodies[i], rejected, why);
 		if (verdict == KY_VERDICT_TAKEN) {
+			if (is_to_send && arrival)
+				arrival->arrived(arrival->ctx, bodies[i].signal);
 			bodies[i].is_sent = true;
 			ky_retry_succeeded(&push->retry);
 			continue;

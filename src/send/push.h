@@ -21,6 +21,12 @@ struct ky_push_body {
 
 struct ky_push;
 
+/* Called when a body arrived. NULL: nobody asks. */
+struct ky_push_arrival {
+	void (*arrived)(void *ctx, uint32_t signal);
+	void *ctx;
+};
+
 /* target: the caller's, and outlives it. Returns 0; KYMO_E_UNSUPPORTED: there is no libcurl, and
  * why (KY_PUSH_WHY_BYTES) says what to install; -ENOMEM. */
 int ky_push_open(struct ky_push **out, const struct ky_push_target *target, char *why);
@@ -30,7 +36,8 @@ void ky_push_close(struct ky_push *push); /* NULL: no-op */
  * the receiver does not want this one, and why says so; AGAIN: not before *due_ns of
  * CLOCK_MONOTONIC, and why says what the trouble is. *rejected: what a receiver took it without. */
 enum ky_verdict ky_push_send(struct ky_push *push, struct ky_push_body *bodies, uint32_t count,
-			     uint64_t *due_ns, uint64_t *rejected, char *why);
+			     const struct ky_push_arrival *arrival, uint64_t *due_ns,
+			     uint64_t *rejected, char *why);
 
 /* No request runs beyond this time of CLOCK_MONOTONIC. */
 void ky_push_stop_at(struct ky_push *push, uint64_t deadline_ns);

@@ -42,6 +42,30 @@ static void forget(struct push_stage *stage)
 	stage->current[0] = '\0';
 }
 
+/* What the list of the run calls the parts of a segment. */
+static const char *const part_names[KY_PUSH_SIGNALS] = {
+	[KY_PUSH_TRACES] = "traces",
+	[KY_PUSH_METRICS] = "metrics",
+	[KY_PUSH_PROFILES] = "profiles",
+	[KY_PUSH_PPROF] = "pprof",
+};
+
+/* On disk before the next body goes: points are differences, and one that comes twice counts
+ * twice. */
+static void note_arrival(void *ctx, uint32_t signal)
+{
+	const struct kymo_segment *const *segment = ctx;
+
+	if ((*segment)->note_part)
+		(void)(*segment)->note_part((*segment)->part_ctx, part_names[signal]);
+}
+
+static void leave_out_arrived(struct push_stage *stage, const struct kymo_segment *segment)
+{
+	for (uint32_t i = 0; segment->has_part && i < KY_PUSH_SIGNALS; i++)
+		stage->bodies[i].is_sent = segment->has_part(segment->part_ctx, part_names[i]);
+}
+
 /* Makes the bodies, unless they are this segment's already. False: result says why not. */
 static bool prepare(struct push_stage *stage, const struct kymo_segment *segment,
 		    struct kymo_stage_result *result)
@@ -57,6 +81,7 @@ static bool prepare(struct push_stage *stage, const struct kymo_segment *segment
 			  &stage->finish_ns, result->reason);
 	if (!err) {
 		memcpy(stage->current, which, sizeof(which));
+		leave_out_arrived(stage, segment);
 		return true;
 	}
 	forget(stage);
@@ -68,6 +93,7 @@ static bool prepare(struct push_stage *stage, const struct kymo_segment *segment
 static void take(void *ctx, const struct kymo_segment *segment, struct kymo_stage_result *result)
 {
 	struct push_stage *stage = ctx;
+	const struct ky_push_arrival arrival = {note_arrival, &segment};
 	uint64_t due_ns = 0, rejected = 0, now_ns;
 	enum ky_verdict verdict;
 
@@ -79,8 +105,8 @@ static void take(void *ctx, const struct kymo_segment *segment, struct kymo_stag
 	}
 	if (!prepare(stage, segment, result))
 		return;
-	verdict = ky_push_send(stage->push, stage->bodies, KY_PUSH_SIGNALS, &due_ns, &rejected,
-			       result->reason);
+	verdict = ky_push_send(stage->push, stage->bodies, KY_PUSH_SIGNALS, &arrival, &due_ns,
+			       &rejected, result->reason);
 	if (verdict == KY_VERDICT_AGAIN) {
 		now_ns = ky_now_ns(CLOCK_MONOTONIC);
 		result->answer = KYMO_STAGE_AGAIN;

@@ -2,8 +2,9 @@
 /* push_stage.h - a receiver (push_target.h) as a destination: of each segment is sent what the
  * caller's function makes of it.
  *
- * A body that the receiver has is not sent again while another one of the same segment waits, by
- * this process: what is counted in one would be counted twice.
+ * A body that the receiver has is noted in the run's list of what was sent before the next one
+ * goes, and is not sent again, by a later process neither: what it counts would be counted twice.
+ * A process that is killed between the receiver's answer and that line sends it once more.
  * Threads:     owner; finish: any.
  */
 #ifndef KY_SEND_PUSH_STAGE_H

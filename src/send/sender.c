@@ -61,6 +61,26 @@ static void say(const struct ky_sender *sender, const char *subject, const char 
 
 /* ---- one segment ---- */
 
+/* Of the segment that is offered. */
+struct part_list {
+	struct ky_sent_list *list;
+	const char *segment;
+};
+
+static int has_part(void *ctx, const char *part)
+{
+	const struct part_list *parts = ctx;
+
+	return ky_sent_list_has_part(parts->list, parts->segment, part);
+}
+
+static int note_part(void *ctx, const char *part)
+{
+	const struct part_list *parts = ctx;
+
+	return ky_sent_list_add_part(parts->list, parts->segment, part);
+}
+
 static void say_trouble(struct ky_sender *sender, struct destination *to, const char *reason)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
@@ -116,6 +136,7 @@ static bool send_one(struct ky_sender *sender, const struct ky_walk_run *run,
 		     const struct ky_walk_segment *segment, struct ky_sent_list *list)
 {
 	struct destination *to = sender->now;
+	struct part_list parts = {list, segment->name};
 	struct kymo_stage_result result;
 	char path[PATH_BYTES];
 	int fd;
@@ -129,6 +150,9 @@ static bool send_one(struct ky_sender *sender, const struct ky_walk_run *run,
 		close(fd);
 		return true;
 	}
+	sender->facts.segment.part_ctx = &parts;
+	sender->facts.segment.has_part = has_part;
+	sender->facts.segment.note_part = note_part;
 	prepare_and_offer(sender, &result);
 	close(fd);
 	if (result.answer != KYMO_STAGE_AGAIN)

@@ -52,33 +52,33 @@ static void put(uint64_t *table, uint32_t capacity, uint64_t hash)
 	table[at] = hash;
 }
 
-static bool is_in(const uint64_t *table, uint32_t capacity, uint64_t hash)
+static bool is_in(const struct ky_sent_names *names, uint64_t hash)
 {
-	uint32_t at = (uint32_t)hash & (capacity - 1);
+	uint32_t capacity = names->capacity, at = (uint32_t)hash & (capacity - 1);
 
-	while (capacity && table[at] && table[at] != hash)
+	while (capacity && names->hashes[at] && names->hashes[at] != hash)
 		at = (at + 1) & (capacity - 1);
-	return capacity && table[at] == hash;
+	return capacity && names->hashes[at] == hash;
 }
 
-static int remember(struct ky_sent_list *list, uint64_t hash)
+static int remember(struct ky_sent_names *names, uint64_t hash)
 {
-	if ((list->count + 1) * 2 > list->capacity) {
-		uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
+	if ((names->count + 1) * 2 > names->capacity) {
+		uint32_t capacity = names->capacity ? names->capacity * 2 : 64;
 		uint64_t *grown = ky_alloc(capacity * sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
-		for (uint32_t i = 0; i < list->capacity; i++)
-			if (list->taken[i])
-				put(grown, capacity, list->taken[i]);
-		ky_free(list->taken);
-		list->taken = grown;
-		list->capacity = capacity;
+		for (uint32_t i = 0; i < names->capacity; i++)
+			if (names->hashes[i])
+				put(grown, capacity, names->hashes[i]);
+		ky_free(names->hashes);
+		names->hashes = grown;
+		names->capacity = capacity;
 	}
-	if (!is_in(list->taken, list->capacity, hash)) {
-		put(list->taken, list->capacity, hash);
-		list->count++;
+	if (!is_in(names, hash)) {
+		put(names->hashes, names->capacity, hash);
+		names->count++;
 	}
 	return 0;
 }
@@ -110,7 +110,7 @@ static int64_t read_all(int fd, char **out)
 }
 
 struct line {
-	const char *verb, *name, *rest;
+	const char *verb, *name, *rest, *end;
 	size_t name_bytes;
 };
 
@@ -122,7 +122,7 @@ static bool next_line(const char *text, int64_t count, int64_t *at, struct line 
 	if (*at >= count || !(end = memchr(begin, '\n', (size_t)(count - *at))))
 		return false;
 	*at = end + 1 - text;
-	*line = (struct line){.verb = begin, .name = end, .rest = end};
+	*line = (struct line){.verb = begin, .name = end, .rest = end, .end = end};
 	blank = memchr(begin, ' ', (size_t)(end - begin));
 	if (!blank)
 		return true;
@@ -150,7 +150,10 @@ static int append(int fd, const char *text)
 static int take_line(struct ky_sent_list *list, const struct line *line)
 {
 	if (is_verb(line, "took "))
-		return remember(list, hash_of(line->name, line->name_bytes));
+		return remember(&list->taken, hash_of(line->name, line->name_bytes));
+	if (is_verb(line, "part "))
+		return remember(&list->parts,
+				hash_of(line->name, (size_t)(line->end - line->name)));
 	if (is_verb(line, "lost ")) {
 		list->lost_count++;
 		list->lost_bytes += strtoull(line->rest, NULL, 10);
@@ -203,28 +206,52 @@ void ky_sent_list_close(struct ky_sent_list *list)
 	if (list->fd >= 0)
 		(void)flock(list->fd, LOCK_UN);
 	ky_disk_close(&list->fd);
-	ky_free(list->taken);
+	ky_free(list->taken.hashes);
+	ky_free(list->parts.hashes);
 	*list = (struct ky_sent_list){.fd = -1};
 }
 
 bool ky_sent_list_has(const struct ky_sent_list *list, const char *segment)
 {
-	return is_in(list->taken, list->capacity, hash_of(segment, strlen(segment)));
+	return is_in(&list->taken, hash_of(segment, strlen(segment)));
 }
 
 int ky_sent_list_refuse(struct ky_sent_list *list, const char *segment)
 {
-	return remember(list, hash_of(segment, strlen(segment)));
+	return remember(&list->taken, hash_of(segment, strlen(segment)));
+}
+
+/* verb: with a blank behind it. name: what follows it, and is remembered. */
+static int add_line(struct ky_sent_list *list, struct ky_sent_names *names, const char *verb,
+		    const char *name)
+{
+	char line[LINE_BYTES];
+	int err = remember(names, hash_of(name, strlen(name))), written;
+
+	snprintf(line, sizeof(line), "%s%.310s\n", verb, name);
+	written = append(list->fd, line);
+	return written ? written : err;
 }
 
 int ky_sent_list_add(struct ky_sent_list *list, const char *segment)
 {
-	char line[LINE_BYTES];
-	int err = remember(list, hash_of(segment, strlen(segment))), written;
+	return add_line(list, &list->taken, "took ", segment);
+}
 
-	snprintf(line, sizeof(line), "took %.280s\n", segment);
-	written = append(list->fd, line);
-	return written ? written : err;
+int ky_sent_list_add_part(struct ky_sent_list *list, const char *segment, const char *part)
+{
+	char name[LINE_BYTES];
+
+	snprintf(name, sizeof(name), "%.270s %.32s", segment, part);
+	return add_line(list, &list->parts, "part ", name);
+}
+
+bool ky_sent_list_has_part(const struct ky_sent_list *list, const char *segment, const char *part)
+{
+	char name[LINE_BYTES];
+
+	snprintf(name, sizeof(name), "%.270s %.32s", segment, part);
+	return is_in(&list->parts, hash_of(name, strlen(name)));
 }
 
 /* ---- the lists of a directory ---- */
@@ -270,7 +297,7 @@ static void count_list(struct ky_sent_counts *counts, int run_fd, int fd)
 	while (count > 0 && next_line(text, count, &at, &line))
 		(void)take_line(&list, &line);
 	ky_free(text);
-	counts->taken_count += list.count;
+	counts->taken_count += list.taken.count;
 	counts->lost_count += list.lost_count;
 	counts->lost_bytes += list.lost_bytes;
 	count_waiting(counts, &list, run_fd);

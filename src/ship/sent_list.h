@@ -3,7 +3,8 @@
  * directory, beside the segments.
  *
  * Format:      lines of text; "to NAME", "took SEGMENT", "lost SEGMENT BYTES" (deleted by the bound
- *              on disk before it was taken). Of two lines of one segment the first counts.
+ *              on disk before it was taken), "part SEGMENT WORD" (of what is sent in parts, this
+ *              one arrived). Of took and lost of one segment the first counts.
  * Invariants:  a line is on disk before the next segment is offered; a torn last line is cut. A
  *              list whose line could not be written costs one segment that is sent again, and that
  *              the destination knows.
@@ -19,10 +20,15 @@
 
 #define KY_SENT_LIST_NAME_BYTES 24u
 
+/* Hashes of names, in a table with empty places. */
+struct ky_sent_names {
+	uint64_t *hashes;
+	uint32_t capacity, count;
+};
+
 struct ky_sent_list {
 	int fd;
-	uint64_t *taken; /* hashes of names, in a table with empty places */
-	uint32_t capacity, count;
+	struct ky_sent_names taken, parts;
 	uint64_t lost_count, lost_bytes; /* deleted before they were taken, as of the opening */
 };
 
@@ -38,6 +44,9 @@ void ky_sent_list_close(struct ky_sent_list *list);
 bool ky_sent_list_has(const struct ky_sent_list *list, const char *segment);
 /* Returns 0; -errno of the write or its sync: until close it is known all the same. */
 int ky_sent_list_add(struct ky_sent_list *list, const char *segment);
+/* part: a word without blanks. Returns the same. */
+int ky_sent_list_add_part(struct ky_sent_list *list, const char *segment, const char *part);
+bool ky_sent_list_has_part(const struct ky_sent_list *list, const char *segment, const char *part);
 /* In memory alone; a list for this alone needs no file (fd -1). Returns 0, -ENOMEM. */
 int ky_sent_list_refuse(struct ky_sent_list *list, const char *segment);
 

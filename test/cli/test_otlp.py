@@ -11,6 +11,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -452,6 +453,27 @@ class Segments(Sending):
         self.assertEqual(self.names(receiver), ["web0", "web1"])
         self.assertEqual(len(receiver.bodies("/v1/traces")), 2)
         self.assertEqual(len(receiver.requests), 6)
+
+    def test_a_killed_sender_sends_no_body_twice(self):
+        """Killed while the receiver is silent: after the spans arrived, and after the metrics of
+        one segment and the spans of the next."""
+        for before in (1, 3):
+            with self.subTest(before), Receiver([(200, {}, b"")] * before + ["hang"]) as receiver:
+                run = self.make_run(2)
+                with subprocess.Popen([KYMO, "upload", self.dir / "traces", "--to",
+                                       f"otlp:{receiver.url}"], env=self.environment(),
+                                      stdout=subprocess.DEVNULL) as process:
+                    self.assertTrue(receiver.hanging.wait(DEADLINE_S))
+                    process.kill()
+                receiver.release.set()
+                self.assertIn(f"sent {2 - before // 2} segment",
+                              self.upload(f"otlp:{receiver.url}").stdout)
+                for path in ("/v1/traces", "/v1/metrics"):
+                    self.assertEqual(self.names(receiver, path) if "metrics" in path else
+                                     [Spans(body).resource["service.name"]
+                                      for body in receiver.bodies(path)], ["web0", "web1"])
+                self.assertEqual(len(receiver.requests), 5)
+                shutil.rmtree(run)
 
     def test_a_refused_segment_holds_up_no_other_and_stays(self):
         run = self.make_run(3)

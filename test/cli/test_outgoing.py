@@ -95,7 +95,8 @@ class Redaction(Outgoing):
         shutil.copy(self.data / test_scrub.NEW, run / "000000.trc.gz")
         with MockS3() as server:
             self.upload(server, redact="args")
-            (body, _), = server.objects.values()
+            # Its file is younger than its events by months.
+            body, = (body for key, (body, _) in server.objects.items() if "/long/" not in key)
         copy = self.dir / "copy.gz"
         copy.write_bytes(body)
         self.assertEqual(self.run_kymo("report", "--json", copy).stdout,

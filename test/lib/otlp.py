@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """OpenTelemetry's requests as Python values, decoded without any code of src, and a receiver of
-them for tests: `Receiver(answers=[...])`, one a request, in order, then 200."""
+them for tests: `Receiver(answers=[...])`, one a request, in order, then 200. "hang": none until
+`release` is set, or for a minute."""
 import gzip
 import http.server
 import struct
@@ -187,9 +188,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = gzip.decompress(body)
         receiver.requests.append((self.path, {name.lower(): value for name, value in
                                               self.headers.items()}, body))
-        status, given, said = 200, {}, b""
-        if receiver.answers:
-            status, given, said = receiver.answers.pop(0)
+        answer = receiver.answers.pop(0) if receiver.answers else (200, {}, b"")
+        if answer == "hang":
+            receiver.hanging.set()
+            receiver.release.wait(60)
+            self.close_connection = True
+            return
+        status, given, said = answer
         if status == 200:
             receiver.taken.append((self.path, body))
         self.send_response(status)
@@ -204,6 +209,7 @@ class Receiver:
     def __init__(self, answers=()):
         self.answers = list(answers)
         self.requests, self.taken = [], []
+        self.hanging, self.release = threading.Event(), threading.Event()
 
     def __enter__(self):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -214,6 +220,7 @@ class Receiver:
         return self
 
     def __exit__(self, *_):
+        self.release.set()
         self.server.shutdown()
         self.server.server_close()
 

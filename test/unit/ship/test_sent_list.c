@@ -59,6 +59,30 @@ static void list__remembers_over_processes(void **state)
 	ky_sent_list_close(&list);
 }
 
+/* A part is none of the segments, and the other way round. */
+static void list__remembers_parts_apart_from_segments(void **state)
+{
+	struct ky_sent_counts counts = {.taken_count = 0};
+	struct ky_sent_list list;
+
+	(void)state;
+	assert_int_equal(ky_sent_list_open(&list, top_fd, TO), 0);
+	assert_int_equal(ky_sent_list_add_part(&list, "000000.trc", "metrics"), 0);
+	for (int process = 0; process < 2; process++) {
+		assert_true(ky_sent_list_has_part(&list, "000000.trc", "metrics"));
+		assert_false(ky_sent_list_has_part(&list, "000000.trc", "traces"));
+		assert_false(ky_sent_list_has_part(&list, "000001.trc", "metrics"));
+		assert_false(ky_sent_list_has(&list, "000000.trc"));
+		assert_false(ky_sent_list_has(&list, "000000.trc metrics"));
+		ky_sent_list_close(&list);
+		assert_int_equal(ky_sent_list_open(&list, top_fd, TO), 0);
+	}
+	ky_sent_list_close(&list);
+	ky_sent_counts_add(&counts, top_fd);
+	assert_int_equal(counts.taken_count, 0);
+	assert_int_equal(ky_sent_lists_note_deleted(top_fd, "000000.trc", 5), 1);
+}
+
 static void list__has_one_sender(void **state)
 {
 	struct ky_sent_list list, other;
@@ -140,6 +164,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(list__remembers_over_processes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(list__remembers_parts_apart_from_segments, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(list__has_one_sender, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(list__survives_truncation_anywhere, set_up,
 						tear_down),
