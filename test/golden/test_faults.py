@@ -25,6 +25,9 @@ KYMO = sys.argv[1]
 # No clear run of theirs is small enough: block_in_place() does others little harm, a leak needs
 # seconds, and floods of timers and of wakes that harm have a million events a second.
 WITHOUT_TRACE = {"in_place", "timer_flood", "wake_storm"}
+# Runs that once misled kymo; they cannot be made again. futurelock_left: tasks that took the lock
+# and wait elsewhere have its await point beside the newer one.
+KEPT = {"futurelock_left"}
 
 
 def unpacked(path):
@@ -40,7 +43,7 @@ class Golden(unittest.TestCase):
         faults, healthy = corpus.programs()
         sizes = {path.name.removesuffix(".trc.zst"): path.stat().st_size
                  for path in TRACES.glob("*.trc.zst")}
-        self.assertEqual(set(sizes), set(faults + healthy) - WITHOUT_TRACE)
+        self.assertEqual(set(sizes), set(faults + healthy) - WITHOUT_TRACE | KEPT)
         self.assertLessEqual(max(sizes.values()), BYTES_MAX)
         self.assertLessEqual(sum(sizes.values()), ALL_BYTES_MAX)
 

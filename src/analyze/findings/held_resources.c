@@ -35,7 +35,7 @@ static const struct sync_words {
 			  "Give long or endless work threads of its own, bound what is submitted "
 			  "(a semaphore before spawn_blocking()), or raise max_blocking_threads."},
 	[KY_SYNC_NOTIFY] = {KY_FINDING_SEMAPHORE_EXHAUSTED, "a pool or lock of the program",
-			    "until another task of their kind woke them, as for a pool that the "
+			    "until another task that shares it woke them, as for a pool that the "
 			    "program made of a Notify",
 			    "Give back sooner what the others wait for, or have more of it; with a "
 			    "tokio::sync::Semaphore the order is fair and nothing is lost."},

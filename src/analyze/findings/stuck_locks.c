@@ -10,6 +10,7 @@
 
 #define NEAR_NS UINT64_C(1000000) /* a release lies so close to the end of the wait that it ends */
 
+#define POINTS_MAX 64u /* looked at, of one moment */
 #define ASKED 128u
 
 /* All wakes of the tasks that are marked. */
@@ -61,6 +62,29 @@ static bool is_wake_before(const void *a, const void *b, const void *ctx)
 	return one->task != other->task ? one->task < other->task : one->time_ns < other->time_ns;
 }
 
+/* Did the last poll register the task elsewhere, too? Then it may have left the older point. */
+static bool is_left(const struct ky_samples *samples, uint32_t at)
+{
+	const struct ky_stack_row *row = &samples->rows[at];
+	uint32_t from = at, to = at + 1;
+
+	if (!row->since_ns || row->since_ns >= row->time_ns)
+		return false;
+	while (from && at - from < POINTS_MAX && samples->rows[from - 1].time_ns == row->time_ns)
+		from--;
+	while (to < samples->row_count && to - at < POINTS_MAX &&
+	       samples->rows[to].time_ns == row->time_ns)
+		to++;
+	for (uint32_t i = from; i < to; i++) {
+		const struct ky_stack_row *other = &samples->rows[i];
+
+		if (other->kind == KY_STACK_PLACE && other->task == row->task &&
+		    other->since_ns >= row->time_ns)
+			return true;
+	}
+	return false;
+}
+
 static bool collect_waits(struct ky_stuck_locks *out, const struct ky_facts *facts,
 			  uint32_t *of_task)
 {
@@ -74,7 +98,8 @@ static bool collect_waits(struct ky_stuck_locks *out, const struct ky_facts *fac
 		if (row->kind != KY_STACK_PLACE || row->task == KY_NONE || row->stack == KY_NONE ||
 		    row->flags & KY_ROW_END_UNSAFE || row->end_ns < row->time_ns ||
 		    row->end_ns - row->time_ns < KY_FIND_STUCK_NS_MIN ||
-		    row->time_ns < facts->report->from_ns || row->time_ns > facts->report->to_ns)
+		    row->time_ns < facts->report->from_ns || row->time_ns > facts->report->to_ns ||
+		    is_left(&trace->samples, i))
 			continue;
 		what = what_of_point(&facts->profile->code, row->stack);
 		if (what == KY_SYNC_NONE)

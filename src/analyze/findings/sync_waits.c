@@ -2,6 +2,7 @@
 #include <analyze/findings/sync_waits.h>
 
 #include <analyze/findings/finding.h>
+#include <analyze/findings/notify_peers.h>
 #include <analyze/findings/pool_runs.h>
 #include <analyze/wake_cause.h>
 #include <base/alloc.h>
@@ -99,17 +100,6 @@ static bool is_by_program(const struct ky_facts *facts, const struct ky_wake *wa
 	return true;
 }
 
-/* A task that was notified by another one of its kind got what that gave back, as of a pool of the
- * program; notified by others it got work, and until then had nothing to do. */
-static bool is_of_peers(const struct ky_facts *facts, const struct ky_wake *wake)
-{
-	const struct ky_task *tasks = facts->trace->tasks;
-
-	return wake->waker != KY_NONE && wake->waker != wake->woken &&
-	       tasks[wake->waker].name != KY_NONE &&
-	       tasks[wake->waker].name == tasks[wake->woken].name;
-}
-
 /* The end of what it joined, on a thread that is no worker. */
 static uint8_t what_of_wake(const struct ky_facts *facts, const struct ky_wake *wake)
 {
@@ -121,6 +111,13 @@ static uint8_t what_of_wake(const struct ky_facts *facts, const struct ky_wake *
 	if (what == KY_SYNC_NONE && is_by_program(facts, wake))
 		what = KY_SYNC_NOTIFY;
 	return what;
+}
+
+static bool is_of_other(const struct ky_trace *trace, const struct ky_wake *wake)
+{
+	return wake->waker != KY_NONE && wake->waker != wake->woken &&
+	       trace->tasks[wake->waker].name != KY_NONE &&
+	       trace->tasks[wake->woken].name != KY_NONE;
 }
 
 static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, uint8_t *whats,
@@ -143,7 +140,7 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 			whats[wake.stack] = what_of_wake(facts, &wake);
 		what = wake.origin & KY_WAKE_AT_END ? KY_SYNC_POOL : whats[wake.stack];
 		if (what == KY_SYNC_NONE || (what == KY_SYNC_POOL && !wake.tid) ||
-		    (what == KY_SYNC_NOTIFY && !is_of_peers(facts, &wake)))
+		    (what == KY_SYNC_NOTIFY && !is_of_other(facts->trace, &wake)))
 			continue;
 		if (ky_grow(&waits->list, &waits->capacity, waits->count + 1, sizeof(*waits->list)))
 			return false;
@@ -155,6 +152,27 @@ static bool collect(struct ky_sync_waits *waits, const struct ky_facts *facts, u
 								    .what = what};
 	}
 	return true;
+}
+
+/* Who was notified by one that is no peer got work, and until then had nothing to do. */
+static void drop_work(struct ky_sync_waits *waits, const struct ky_trace *trace)
+{
+	struct ky_notify_peers peers = {.count = 0};
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < waits->count; i++)
+		if (waits->list[i].what == KY_SYNC_NOTIFY)
+			ky_notify_peers_add(&peers, trace->tasks[waits->list[i].waker].name,
+					    trace->tasks[waits->list[i].task].name);
+	for (uint32_t i = 0; i < waits->count; i++) {
+		const struct ky_sync_wait *one = &waits->list[i];
+
+		if (one->what != KY_SYNC_NOTIFY ||
+		    ky_notify_peers_are(&peers, trace->tasks[one->waker].name,
+					trace->tasks[one->task].name))
+			waits->list[kept++] = *one;
+	}
+	waits->count = kept;
 }
 
 static bool is_before(const void *a, const void *b, const void *ctx)
@@ -362,6 +380,7 @@ static int make(struct ky_sync_waits *out, const struct ky_facts *facts, uint8_t
 	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
 		if (!collect(out, facts, whats, worker))
 			return -ENOMEM;
+	drop_work(out, trace);
 	if (!out->count)
 		return 0;
 	ky_sort(out->list, out->count, sizeof(*out->list), is_before, NULL);

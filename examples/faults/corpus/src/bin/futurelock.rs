@@ -34,13 +34,15 @@ corpus::drawn! {
     }
 }
 
-/// Holds the lock for longer than the place above waits.
+/// Holds the lock for longer than the place above waits, from when it may be stuck on.
 async fn recount(run: std::sync::Arc<Run>) {
+    let left_ns = AT_NS.get().expect("drawn").saturating_sub(now_ns());
+    tokio::time::sleep(Duration::from_nanos(left_ns)).await;
     while !run.is_over() {
         let stock = STOCK.lock().await;
         tokio::time::sleep(Duration::from_millis(20)).await;
         drop(stock);
-        tokio::time::sleep(Duration::from_millis(40)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
