@@ -5,12 +5,17 @@ An echo server and its clients in one process, on one worker, make the same poll
 in every run. Callgrind counts what the worker's thread executes between the first request and the
 last, after as many to warm up: neither start nor end, nor any thread or process that writes.
 """
+import pathlib
 import re
 import shutil
+import sys
 
 from .cost_rows import BEFORE, DEFAULT, EVENTS, FLIGHT, OFFCPU, PLACES, PLAIN, RECORDED, SHUT, STEPS
 from .programs import ROOT, Broken, check_trace, run
-from .rows import make_row
+from .rows import make_row, median_interval
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "test/lib"))
+from mock_s3 import MockS3  # noqa: E402
 
 REQUESTS = 8_000
 POLLS_A_REQUEST = 2  # a client's and its server's
@@ -42,8 +47,8 @@ def collected(path):
     return int(found.group(1))
 
 
-def per_request(context, program, way=None, environment=None, least=None):
-    """Instructions of the worker."""
+def per_request(context, program, way=None, environment=None, least=None, server=None):
+    """Instructions of the worker. server: a bucket's, to which the recorder sends meanwhile."""
     with context.directory() as folder:
         command = ["valgrind", "--tool=callgrind", "--collect-atstart=no",
                    f"--log-file={folder}/log",
@@ -56,10 +61,29 @@ def per_request(context, program, way=None, environment=None, least=None):
                        "-o", folder / "traces", "--", *command]
         if environment:
             environment = {name: str(folder / value) for name, value in environment.items()}
-        run(command, environment)
+        run(command, server.environment() if server else environment)
         if least:
             check_trace(context.kymo, folder / "traces", least)
         return collected(folder / "out") / REQUESTS
+
+
+SEND_ROUNDS = 5
+SEALING = ("--sample", "off", "--switches", "off", "--rotate-interval", "1s")
+
+
+def sending_row(context, program):
+    """The recorder seals a segment each second, and sends it in every other run."""
+    with MockS3() as server:
+        def count(*words):
+            return per_request(context, program, way=(context.kymo, SEALING + words),
+                               least=LEAST[DEFAULT], server=server)
+
+        pairs = [(count("--to", "s3://bucket/bench") - count()) for _ in range(SEND_ROUNDS)]
+        if not server.objects:
+            raise Broken("no segment was sent while requests were counted")
+    value, least, most = median_interval(pairs)
+    return make_row("a request, host: sending to a bucket, less the same without", value,
+                    "instructions", spread=(least, most), rounds=SEND_ROUNDS)
 
 
 def rows_of(counts, peer):
@@ -89,4 +113,5 @@ def rows(context):
     counts["again"] = per_request(context, plain)
     context.progress("instructions: dial9")
     peer = per_request(context, dial9, environment={"DIAL9_BENCH_DIR": "dial9"})
-    return rows_of(counts, peer - counts[PLAIN])
+    context.progress("instructions: sending")
+    return [*rows_of(counts, peer - counts[PLAIN]), sending_row(context, plain)]

@@ -540,6 +540,32 @@ class Records(Upload):
             never.touch()
             process.communicate(timeout=DEADLINE_S)
 
+    def test_nothing_of_the_sending_is_in_the_recorded_program(self):
+        """No library, thread or connection: a request there costs what it cost without."""
+        ready, never = self.dir / "ready", self.dir / "never"
+        with MockS3(["hang"] * 9) as server, \
+                self.start(server, "--rotate-interval", "1ms", "--upload-timeout", "0", "--", HOST,
+                           "2000", "paced=5000", f"touch={ready}", f"wait={never}") as process:
+            wait_until(ready.exists)
+            self.assertTrue(server.hanging.wait(DEADLINE_S))
+            pid, = subprocess.run(["pgrep", "-P", str(process.pid)], check=True, text=True,
+                                  capture_output=True).stdout.split()
+            maps, threads, files = {}, {}, {}
+            for who in (pid, str(process.pid)):
+                place = pathlib.Path("/proc") / who
+                maps[who] = (place / "maps").read_text()
+                threads[who] = [(task / "comm").read_text().strip()
+                                for task in (place / "task").iterdir()]
+                files[who] = [os.readlink(fd) for fd in (place / "fd").iterdir()]
+            never.touch()
+            process.communicate(timeout=DEADLINE_S)
+        self.assertIn("libcurl", maps[str(process.pid)])
+        self.assertIn("kymo-send", threads[str(process.pid)])
+        self.assertTrue(any(name.startswith("socket:") for name in files[str(process.pid)]))
+        self.assertNotIn("libcurl", maps[pid])
+        self.assertEqual(len(threads[pid]), 1, threads[pid])
+        self.assertFalse([name for name in files[pid] if name.startswith("socket:")])
+
     def test_what_the_bound_deletes_unsent_is_counted(self):
         run = self.make_run(3, service="run_host")
         for path in run.glob("*.trc"):
