@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <bucket/bucket_ask.h>
 
-#include <base/now.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
+#include <send/s3_ask.h>
 #include <stdio.h>
 #include <string.h>
 
-#define TRIES_MAX 6u
-#define WAIT_NS UINT64_C(200000000) /* doubled with each try: 6 s in all */
-#define WAIT_NS_MAX UINT64_C(3000000000)
+_Static_assert(KY_BUCKET_WHY_BYTES == KY_S3_ASK_WHY_BYTES, "one size of sentences");
 
 int ky_bucket_connect(struct ky_s3_client *client, const char *bucket, char *why)
 {
@@ -20,52 +18,6 @@ int ky_bucket_connect(struct ky_s3_client *client, const char *bucket, char *why
 	if (err == -ENOMEM)
 		(void)snprintf(why, KY_BUCKET_WHY_BYTES, "out of memory");
 	return err;
-}
-
-/* A retry that the verdict makes useless is none. */
-static bool may_ask_again(struct ky_s3_client *client, const struct ky_http_answer *answer,
-			  enum ky_verdict verdict, uint32_t tries)
-{
-	uint64_t wait_ns = WAIT_NS << tries;
-
-	if (verdict == KY_VERDICT_REFRESH || verdict == KY_VERDICT_SKEW ||
-	    verdict == KY_VERDICT_REDIRECT) {
-		ky_s3_client_learn(client, verdict, answer);
-		return tries < 2;
-	}
-	if (verdict != KY_VERDICT_AGAIN || tries + 1 >= TRIES_MAX ||
-	    ky_http_client_is_stopped(client->http))
-		return false;
-	if (answer->after_ns > wait_ns)
-		wait_ns = answer->after_ns;
-	ky_sleep_ns(wait_ns < WAIT_NS_MAX ? wait_ns : WAIT_NS_MAX);
-	return true;
-}
-
-/* Asks until it is answered with a success. */
-static int ask(struct ky_s3_client *client, const struct ky_s3_request *request,
-	       struct ky_http_answer *answer, char *why)
-{
-	char code[64];
-
-	for (uint32_t tries = 0;; tries++) {
-		int err = ky_s3_client_do(client, request, answer);
-		enum ky_verdict verdict;
-
-		if (err) {
-			(void)snprintf(why, KY_BUCKET_WHY_BYTES, "%s",
-				       err == -ENOMEM ? "out of memory" :
-							"a name is longer than S3 takes");
-			return err;
-		}
-		if (answer->status == 200 || answer->status == 206)
-			return 0;
-		verdict = ky_s3_client_judge(answer, code);
-		if (may_ask_again(client, answer, verdict, tries))
-			continue;
-		ky_s3_client_say(client, answer, why, KY_BUCKET_WHY_BYTES);
-		return verdict == KY_VERDICT_DENIED ? -EACCES : -EIO;
-	}
 }
 
 int ky_bucket_page(struct ky_s3_client *client, const char *prefix, bool is_cut_at_slash,
@@ -88,7 +40,7 @@ int ky_bucket_page(struct ky_s3_client *client, const char *prefix, bool is_cut_
 	query[request.query_count++] = (struct ky_sigv4_pair){"list-type", "2"};
 	query[request.query_count++] = (struct ky_sigv4_pair){"prefix", prefix};
 	answer.body = *out;
-	err = ask(client, &request, &answer, why);
+	err = ky_s3_ask(client, &request, &answer, why);
 	*out = answer.body;
 	if (!err && answer.is_cut) {
 		(void)snprintf(why, KY_BUCKET_WHY_BYTES,
@@ -156,7 +108,7 @@ int ky_bucket_range(struct ky_s3_client *client, const struct ky_bucket_part *pa
 	(void)snprintf(range, sizeof(range), "bytes=%" PRIu64 "-%" PRIu64, part->from,
 		       part->from + part->count - 1);
 	ky_buf_init(&answer.body, 0);
-	err = ask(client, &request, &answer, why);
+	err = ky_s3_ask(client, &request, &answer, why);
 	if (err && is_of_the_object(&answer)) {
 		(void)snprintf(why, KY_BUCKET_WHY_BYTES,
 			       answer.status == 403 ?

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bucket_ask.h - questions to a bucket that is read: a page of its listing, a range of an object.
  *
- * Retries: trouble that passes is asked again, with growing waits, for about ten seconds; what a
- *          person has to mend ends at once.
+ * Retries: as send/s3_ask.h.
  * Threads: owner of the client.
  */
 #ifndef KY_BUCKET_BUCKET_ASK_H

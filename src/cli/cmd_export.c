@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/json_write.h>
+#include <cli/bucket_input.h>
 #include <cli/cli.h>
+#include <cli/export_file.h>
 
 #include <base/quantity.h>
-#include <ship/disk_room.h>
 #include <cli/push_child.h>
 #include <cli/request_bodies.h>
 #include <cli/traces.h>
-#include <ship/out_file.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <cli/progress.h>
@@ -17,7 +17,6 @@
 #include <export/export.h>
 #include <inttypes.h>
 #include <kymo/base.h>
-#include <ship/compressor.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -77,13 +76,6 @@ struct export_arguments {
 	bool has_kind, is_live, is_json, is_experimental;
 	const char *push; /* NULL: to a file */
 	uint64_t push_ns;
-};
-
-/* Where the bytes go. */
-struct export_file {
-	struct ky_out_file file;
-	struct ky_compressor_factory factory;
-	struct ky_compressor compressor;
 };
 
 static const struct argp_option options[] = {
@@ -270,56 +262,12 @@ static bool is_gzip(const struct export_arguments *arguments)
 	       (!is_sample_format(arguments->format) && dot && strcmp(dot, ".gz") == 0);
 }
 
-static int open_file(struct export_file *out, const struct export_arguments *arguments)
+static int open_file(struct ky_export_file *out, const struct export_arguments *arguments)
 {
-	int result = ky_out_file_open(&out->file, arguments->output.path,
-				      arguments->output.may_replace);
-
-	if (result)
-		return result;
-	out->factory = ky_compressor_none;
-	if (is_gzip(arguments))
-		ky_compressor_gzip(&out->factory, 6);
-	return out->factory.open(&out->factory, &out->compressor);
-}
-
-static int pass_on(void *ctx, struct ky_buf *bytes)
-{
-	struct export_file *out = ctx;
-	int result = out->compressor.write(out->compressor.self, bytes->bytes, bytes->used,
-					   ky_out_file_write, &out->file);
-
-	ky_buf_clear(bytes);
-	return result;
-}
-
-static int close_file(struct export_file *out, struct ky_buf *bytes, int result)
-{
-	if (!result && bytes->used)
-		result = pass_on(out, bytes);
-	if (!result)
-		result = out->compressor.finish(out->compressor.self, ky_out_file_write,
-						&out->file);
-	if (out->compressor.close)
-		out->compressor.close(out->compressor.self);
-	if (!result)
-		return ky_out_file_commit(&out->file);
-	ky_out_file_abort(&out->file);
-	return result;
-}
-
-static int say_trouble(const struct export_arguments *arguments, int result)
-{
-	char room[KY_DISK_ROOM_BYTES];
-
-	if (result == -EEXIST)
-		ky_cli_error("%s: exists; replace it with --force", arguments->output.path);
-	else if (result == -ENOMEM)
-		ky_cli_error("out of memory");
-	else
-		ky_cli_error("%s: cannot be written: %s", arguments->output.path,
-			     ky_disk_room_text(room, arguments->output.path, result));
-	return KY_EXIT_TROUBLE;
+	return ky_export_file_open(out, arguments->output.path, arguments->output.may_replace,
+				   is_gzip(arguments),
+				   arguments->format->is_binary ? "application/octet-stream" :
+								  "text/plain; charset=utf-8");
 }
 
 /* ---- what came of it ---- */
@@ -419,7 +367,7 @@ static void say_done(const struct export_arguments *arguments, const struct ky_e
 
 static int put_timeline(const struct export_arguments *arguments, struct ky_export *export)
 {
-	struct export_file file = {.file.fd = -1};
+	struct ky_export_file file = {.file.fd = -1};
 	struct ky_buf bytes;
 	int result;
 
@@ -427,15 +375,15 @@ static int put_timeline(const struct export_arguments *arguments, struct ky_expo
 	ky_progress_step("writing");
 	result = open_file(&file, arguments);
 	if (!result) {
-		export->flush = pass_on;
+		export->flush = ky_export_file_pass_on;
 		export->flush_ctx = &file;
 		result = arguments->format->put_timeline(&bytes, export);
-		result = close_file(&file, &bytes, result);
+		result = ky_export_file_close(&file, &bytes, result);
 	}
 	ky_buf_release(&bytes);
 	ky_progress_quiet();
 	if (result)
-		return say_trouble(arguments, result);
+		return ky_export_file_say(&file, result);
 	say_timeline(arguments, &export->counts);
 	return KY_EXIT_OK;
 }
@@ -443,7 +391,7 @@ static int put_timeline(const struct export_arguments *arguments, struct ky_expo
 static int put_samples(const struct export_arguments *arguments, struct ky_export *export,
 		       const struct ky_trace_symbols *symbols)
 {
-	struct export_file file = {.file.fd = -1};
+	struct ky_export_file file = {.file.fd = -1};
 	struct ky_code_stacks code;
 	struct ky_buf bytes;
 	int result;
@@ -462,14 +410,14 @@ static int put_samples(const struct export_arguments *arguments, struct ky_expor
 	if (!result) {
 		result = open_file(&file, arguments);
 		if (!result)
-			result = close_file(&file, &bytes, 0);
+			result = ky_export_file_close(&file, &bytes, 0);
 	}
 	ky_buf_release(&bytes);
 	export->code = NULL;
 	ky_code_stacks_release(&code);
 	ky_progress_quiet();
 	if (result)
-		return say_trouble(arguments, result);
+		return ky_export_file_say(&file, result);
 	say_done(arguments, export);
 	return KY_EXIT_OK;
 }
@@ -557,7 +505,7 @@ static int make_requests(const struct export_arguments *arguments, struct ky_exp
 static int write_requests(const struct export_arguments *arguments,
 			  const struct ky_request_bodies *bodies)
 {
-	struct export_file file = {.file.fd = -1};
+	struct ky_export_file file = {.file.fd = -1};
 	struct ky_buf out;
 	int result;
 
@@ -576,9 +524,9 @@ static int write_requests(const struct export_arguments *arguments,
 	if (!result)
 		result = open_file(&file, arguments);
 	if (!result)
-		result = close_file(&file, &out, 0);
+		result = ky_export_file_close(&file, &out, 0);
 	ky_buf_release(&out);
-	return result ? say_trouble(arguments, result) : KY_EXIT_OK;
+	return result ? ky_export_file_say(&file, result) : KY_EXIT_OK;
 }
 
 static int put_requests(const struct export_arguments *arguments, struct ky_export *export,
@@ -658,7 +606,8 @@ int ky_cmd_export(int argc, char **argv)
 		"What ran when, with wakes as arrows: perfetto (ui.perfetto.dev, "
 		"trace_processor), chrome (trace events as JSON). What a collector takes: otlp, "
 		"sent with --push URL, or one of its two requests as a file (otlp-traces, "
-		"otlp-metrics). Standard output is the default.\v" KY_OPTION_TIME_TEXT,
+		"otlp-metrics). Standard output is the default; -o s3://BUCKET/KEY puts it into a "
+		"bucket.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};

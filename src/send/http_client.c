@@ -178,7 +178,8 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
 		   !header_is(line, all, "x-amz-meta-kymo-sha256", answer->digest,
 			      sizeof(answer->digest)) &&
 		   !header_is(line, all, "x-amz-meta-kymo-origin", answer->origin,
-			      sizeof(answer->origin))) {
+			      sizeof(answer->origin)) &&
+		   !header_is(line, all, "etag", answer->etag, sizeof(answer->etag))) {
 		(void)header_is(line, all, "location", answer->location, sizeof(answer->location));
 	}
 	return all;
@@ -277,7 +278,8 @@ static void set_request(struct ky_http_client *http, struct curl_slist *headers)
 	curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, http->answer->error);
 	if (strcmp(request->method, "HEAD") == 0)
 		curl.easy_setopt(easy, CURLOPT_NOBODY, 1L);
-	else if (request->body || request->body_fd >= 0 || strcmp(request->method, "PUT") == 0) {
+	else if (request->body || request->body_fd >= 0 || strcmp(request->method, "PUT") == 0 ||
+		 strcmp(request->method, "POST") == 0) { /* these have a length, if it is 0 */
 		curl.easy_setopt(easy, CURLOPT_UPLOAD, 1L);
 		curl.easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
 		curl.easy_setopt(easy, CURLOPT_READFUNCTION, read_body);

@@ -45,6 +45,7 @@ struct ky_http_answer {
 	char region[64];     /* x-amz-bucket-region */
 	char digest[72];     /* x-amz-meta-kymo-sha256 */
 	char origin[72];     /* x-amz-meta-kymo-origin */
+	char etag[80];       /* with its quotes */
 	char location[256];  /* of a redirect, for a sentence */
 	uint64_t length;     /* Content-Length */
 	uint64_t range_from; /* first byte by Content-Range; UINT64_MAX: there is none */

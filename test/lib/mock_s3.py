@@ -4,10 +4,12 @@ does wrong on demand. `MockS3(faults=[...])`: one fault a request, in order, the
 import base64
 import binascii
 import datetime
+import functools
 import hashlib
 import hmac
 import html
 import http.server
+import re
 import socket
 import ssl
 import struct
@@ -112,7 +114,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             mock.release.wait(60)
             self.close_connection = True
         elif name == "lost answer":
-            self.store(self.body)
+            self.reply = lambda *_, **__: None
+            getattr(self, "do_" + self.command.lower())()
             self.close_connection = True
             self.connection.close()
         elif name.isdigit():
@@ -134,6 +137,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with mock.lock:
             mock.requests.append((self.command, self.path, self.given))
             fault = mock.faults.pop(0) if mock.faults else None
+        mock.on_request()
         if fault and self.fault(fault):
             return
         wrong = check_signature(self.command, self.path, self.given, mock.region)
@@ -148,9 +152,63 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         getattr(self, "do_" + self.command.lower())()
 
-    do_PUT = do_GET = do_HEAD = do_DELETE = serve
+    do_PUT = do_GET = do_HEAD = do_DELETE = do_POST = serve
+
+    def query(self):
+        path, _, query = self.path.partition("?")
+        return urllib.parse.unquote(path), dict(urllib.parse.parse_qsl(query, True))
+
+    def do_post(self):
+        """The begin and the end of an upload in parts."""
+        mock, (key, query) = self.server.mock, self.query()
+        if "uploads" in query:
+            name = f"upload+/{len(mock.uploads)}="
+            mock.uploads[name] = (key, {}, dict(self.given))
+            self.reply(200, f"<R><UploadId>{name}</UploadId></R>".encode())
+            return
+        found = mock.uploads.get(query.get("uploadId"))
+        if not found:
+            self.reply(404, error_xml("NoSuchUpload"))
+            return
+        if hashlib.sha256(self.body).hexdigest() != self.given["x-amz-content-sha256"]:
+            self.reply(400, error_xml("XAmzContentSHA256Mismatch"))
+            return
+        named = re.findall(r"<Part><ChecksumCRC32C>(.*?)</ChecksumCRC32C><ETag>(.*?)</ETag>"
+                           r"<PartNumber>(\d+)</PartNumber></Part>", self.body.decode())
+        kept = [(crc32c(body), mock.etag(body), str(number))
+                for number, body in sorted(found[1].items())]
+        small = [body for body in list(found[1].values())[:-1] if len(body) < 5 << 20]
+        if named != kept or small:
+            self.reply(400, error_xml("EntityTooSmall" if small else "InvalidPart"))
+        elif self.given.get("if-none-match") == "*" and key in mock.objects:
+            self.reply(412, error_xml("PreconditionFailed"))
+        elif mock.joins_badly:
+            mock.joins_badly -= 1
+            self.reply(200, error_xml("InternalError"))
+        else:
+            mock.objects[key] = (b"".join(body for _, body in sorted(found[1].items())), found[2])
+            del mock.uploads[query["uploadId"]]
+            self.reply(200, b"<CompleteMultipartUploadResult/>")
+
+    def do_delete(self):
+        found = self.server.mock.uploads.pop(self.query()[1].get("uploadId"), None)
+        self.reply(204 if found else 404, b"" if found else error_xml("NoSuchUpload"))
+
+    def put_part(self, query):
+        mock = self.server.mock
+        found = mock.uploads.get(query["uploadId"])
+        if not found:
+            self.reply(404, error_xml("NoSuchUpload"))
+        elif self.given.get("x-amz-checksum-crc32c") != crc32c(self.body):
+            self.reply(400, error_xml("BadDigest"))
+        else:
+            found[1][int(query["partNumber"])] = self.body
+            self.reply(200, ETag=mock.etag(self.body))
 
     def do_put(self):
+        if "partNumber" in self.query()[1]:
+            self.put_part(self.query()[1])
+            return
         mock, key = self.server.mock, urllib.parse.unquote(self.path)
         digest = self.given["x-amz-content-sha256"]
         if "content-length" not in self.given:
@@ -238,9 +296,10 @@ class MockS3:
         self.objects, self.requests, self.faults = {}, [], list(faults)
         self.lock, self.hanging, self.release = (threading.Lock(), threading.Event(),
                                                  threading.Event())
-        self.delay_s, self.etags = 0, {}
+        self.delay_s, self.etags, self.uploads, self.joins_badly = 0, {}, {}, 0
         self.page_keys, self.is_endless, self.has_ranges, self.sent_bytes = 1000, False, True, 0
         self.region, self.other, self.ahead_s, self.huge_bytes = "us-east-1", "", 0, 0
+        self.on_request = lambda: None
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.mock = self
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -272,11 +331,23 @@ class MockS3:
                 "AWS_EC2_METADATA_DISABLED": "true", "no_proxy": "127.0.0.1", **more}
 
 
+def crc_table():
+    """By the definition."""
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82f63b78 & -(byte & 1))
+        table.append(byte)
+    return table
+
+
+CRC_TABLE = crc_table()
+
+
+@functools.lru_cache(64)
 def crc32c(data):
-    """As the header has it, by the definition."""
+    """As the header has it."""
     crc = 0xffffffff
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 & -(crc & 1))
+        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 255]
     return base64.b64encode(binascii.unhexlify(f"{crc ^ 0xffffffff:08x}")).decode()

@@ -298,6 +298,34 @@ class Common:
         self.assertLess(found["bytes_read"], found["bytes"])
 
 
+    def test_an_export_in_parts(self):
+        """Whole, once, and without a rest where it was ended."""
+        words = ("export", "--format", "chrome",
+                 str(ROOT / "test/data/dial9-2026-05-demo.bin.gz"))
+        key = f"{ODD}/trace.json"
+        self.read(*words, "-o", str(self.dir / "trace.json"))
+        self.read(*words, "-o", f"s3://bucket/{key}")
+        self.assertEqual(self.server.keys(), [key])
+        status, body = self.server.ask("GET", f"/bucket/{key}")
+        self.assertTrue(status == 200 and body == (self.dir / "trace.json").read_bytes())
+        self.assertIn("exists", self.read(*words, "-o", f"s3://bucket/{key}", code=1).stderr)
+        self.read(*words, "--force", "-o", f"s3://bucket/{key}")
+
+        def unfinished():
+            status, listed = self.server.ask("GET", "/bucket", [("uploads", ""), ("prefix", "b/c")])
+            return status == 200 and b"<UploadId>" in listed
+
+        env = {**os.environ, "AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET,
+               "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.server.url}
+        with subprocess.Popen([BUILD / "kymo", *words, "-o", "s3://bucket/b/c"], env=env,
+                              stdout=subprocess.DEVNULL) as process:
+            wait_until(lambda: process.poll() is not None or unfinished())
+            process.send_signal(signal.SIGINT)
+            process.wait()
+        self.assertFalse(unfinished())
+        self.assertEqual("b/c" in self.server.keys(), process.returncode == 0)
+
+
 class Versitygw(Common, Case):
     NAME = "versitygw"
 
