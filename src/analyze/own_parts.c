@@ -3,6 +3,7 @@
 
 #include <analyze/poll_parts.h>
 #include <base/earlier.h>
+#include <read/turns.h>
 #include <read/stops.h>
 
 #define COUNTS_APART_NS UINT64_C(2000000000) /* two readings lie in a poll of this length */
@@ -112,7 +113,7 @@ static void split_by_counts(struct ky_own_poll *out, const struct ky_trace *trac
 
 void ky_own_split(struct ky_own_poll *out, const struct ky_trace *trace, const struct ky_poll *poll)
 {
-	uint32_t tid = trace->workers[poll->worker].tid, lane = KY_NONE;
+	uint32_t tid = ky_trace_thread_at(trace, poll->worker, poll->start_ns), lane = KY_NONE;
 	struct ky_poll_parts parts;
 	bool is_known = ky_poll_parts(trace, poll, &parts);
 

@@ -18,6 +18,7 @@
 #include <analyze/wake_cause.h>
 #include <base/alloc.h>
 #include <errno.h>
+#include <read/turns.h>
 #include <read/left_out.h>
 #include <read/handovers.h>
 #include <base/text.h>
@@ -495,6 +496,7 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *
 	for (i = 0; i < count; i++) {
 		const struct ky_poll *poll = &list[i].poll;
 		const struct ky_worker *worker = &trace->workers[poll->worker];
+		uint32_t tid = ky_trace_thread_at(trace, poll->worker, poll->start_ns);
 
 		ky_json_open(out, NULL, "{");
 		ky_json_number(out, "duration_ns", poll->duration_ns);
@@ -508,7 +510,7 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *
 		ky_json_number_or_null(out, "unix_ns", trace->clock_sync_count > 0,
 				       ky_trace_unix_ns(trace, poll->start_ns));
 		ky_json_number_or_null(out, "worker", !worker->is_thread_lane, worker->id);
-		ky_json_number_or_null(out, "tid", worker->tid != 0, worker->tid);
+		ky_json_number_or_null(out, "tid", tid != 0, tid);
 		ky_json_number(out, "task", trace->tasks[poll->task].id);
 		named(out, trace, "name",
 		      poll->name != KY_NONE ? poll->name : trace->tasks[poll->task].name);

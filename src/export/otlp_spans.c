@@ -6,6 +6,7 @@
 #include <export/otlp_ids.h>
 #include <export/proto.h>
 #include <string.h>
+#include <read/turns.h>
 
 /* opentelemetry/proto/trace/v1 */
 enum span_field {
@@ -102,6 +103,7 @@ static void put_poll(struct spans *spans, const struct ky_worst *worst)
 	const struct ky_poll *poll = &worst->poll;
 	const struct ky_trace *trace = spans->trace;
 	const struct ky_worker *worker = &trace->workers[poll->worker];
+	uint32_t tid = ky_trace_thread_at(trace, poll->worker, poll->start_ns);
 	uint64_t end_ns = poll->start_ns + poll->duration_ns;
 	uint8_t span[KY_OTLP_SPAN_BYTES];
 	struct ky_otlp_id id;
@@ -124,8 +126,8 @@ static void put_poll(struct spans *spans, const struct ky_worst *worst)
 	put_number(spans, "kymo.task.id", trace->tasks[poll->task].id);
 	if (worker->is_worker && !worker->is_thread_lane)
 		put_number(spans, "kymo.worker.id", worker->id);
-	if (worker->tid)
-		put_number(spans, "thread.id", worker->tid);
+	if (tid)
+		put_number(spans, "thread.id", tid);
 	if (!poll->delay_state)
 		put_number(spans, "kymo.poll.delay_ns", ky_worst_delay_ns(worst));
 	if (worst->stopped_ns)

@@ -274,7 +274,8 @@ static bool load_block_in_place(struct ky_load *load, const struct ky_frame *fra
 	if (move.launched_ns > move.time_ns || move.time_ns - move.launched_ns > UINT32_MAX)
 		move.launched_ns = move.time_ns;
 	if (!ky_load_handover(load, &move) ||
-	    !ky_load_edge(load, lane, move.time_ns, KY_EDGE_MOVE, move.to_tid, 0))
+	    !ky_load_edge(load, lane, move.time_ns, KY_EDGE_MOVE, move.to_tid,
+			  move.from_tid & 0xffffffu)) /* ids of threads have 22 bits */
 		return false;
 	edge = ky_column_last(&load->trace->workers[lane].edges);
 	if (edge)

@@ -353,6 +353,9 @@ static bool on_move(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 		else if (!length && start_ns + pairing->poll->duration_ns == time_ns)
 			pairing->poll->duration_ns = (uint32_t)(since_ns - start_ns);
 	}
+	/* Nothing before it said whose the worker was. */
+	if (!pairing->tid && !note_tid(pairing, pairing->worker->first_ns, edge->word & NO_NAME))
+		return false;
 	return note_tid(pairing, since_ns, edge->task);
 }
 

@@ -166,9 +166,9 @@ void ky_trace_turn(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 	out->ready_count = turn->ready_count;
 }
 
-uint64_t ky_trace_moved_before(const struct ky_trace *trace, uint32_t worker, uint64_t ns)
+/* How many of all lie before those of this worker from then on. */
+static uint32_t served_until(const struct ky_trace_private *private, uint32_t worker, uint64_t ns)
 {
-	const struct ky_trace_private *private = trace->private;
 	uint32_t low = 0, high = private->served_count;
 
 	while (low < high) {
@@ -180,9 +180,32 @@ uint64_t ky_trace_moved_before(const struct ky_trace *trace, uint32_t worker, ui
 		else
 			high = middle;
 	}
+	return low;
+}
+
+uint64_t ky_trace_moved_before(const struct ky_trace *trace, uint32_t worker, uint64_t ns)
+{
+	const struct ky_trace_private *private = trace->private;
+	uint32_t at = served_until(private, worker, ns);
+
 	/* The first thread of a worker is where it began. */
-	if (low < 2 || private->served[low - 1].worker != worker ||
-	    private->served[low - 2].worker != worker)
+	if (at < 2 || private->served[at - 1].worker != worker ||
+	    private->served[at - 2].worker != worker)
 		return 0;
-	return private->served[low - 1].from_ns;
+	return private->served[at - 1].from_ns;
+}
+
+uint32_t ky_trace_thread_at(const struct ky_trace *trace, uint32_t worker, uint64_t ns)
+{
+	const struct ky_trace_private *private = trace->private;
+	uint32_t at;
+
+	if (trace->workers[worker].is_thread_lane || ns == UINT64_MAX)
+		return trace->workers[worker].tid;
+	at = served_until(private, worker, ns + 1);
+	if (at && private->served[at - 1].worker == worker)
+		return private->served[at - 1].tid;
+	if (at < private->served_count && private->served[at].worker == worker)
+		return private->served[at].tid;
+	return trace->workers[worker].tid;
 }

@@ -49,5 +49,8 @@ void ky_trace_turn(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 		   struct ky_turn *out);
 /* The last moment before `ns` at which the worker went to another thread; 0: none. */
 uint64_t ky_trace_moved_before(const struct ky_trace *trace, uint32_t worker, uint64_t ns);
+/* The thread that served the worker at that moment; of a thread's own lane: the thread. 0: not
+ * known. */
+uint32_t ky_trace_thread_at(const struct ky_trace *trace, uint32_t worker, uint64_t ns);
 
 #endif

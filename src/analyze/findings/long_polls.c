@@ -6,6 +6,7 @@
 #include <analyze/findings/say.h>
 #include <base/earlier.h>
 #include <base/text.h>
+#include <read/turns.h>
 
 #define AGAIN_TIMES 10u /* so many times longer is what tells that it came once */
 
@@ -68,7 +69,8 @@ static void add_evidence(struct ky_finding *found, const struct ky_poll_case *on
 						  .from_ns = poll->start_ns,
 						  .to_ns = poll->start_ns + poll->duration_ns,
 						  .task = trace->tasks[poll->task].id,
-						  .tid = trace->workers[poll->worker].tid,
+						  .tid = ky_trace_thread_at(trace, poll->worker,
+									    poll->start_ns),
 						  .stack = KY_NONE,
 						  .event = "PollStart"});
 	if (one->most != KY_NONE) {

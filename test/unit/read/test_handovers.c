@@ -2,6 +2,7 @@
 #include "read_case.h"
 
 #include <read/handovers.h>
+#include <read/turns.h>
 
 /* Row of the nested polls of the thread. */
 static struct ky_poll nested_poll(const struct read_case *c, uint32_t tid, uint64_t row)
@@ -50,6 +51,10 @@ static void handovers__split_a_poll_in_two(void **state)
 		assert_null(ky_trace_handover(c.trace, &poll));
 		assert_false(ky_trace_is_handed_over(c.trace, &poll));
 	}
+	assert_int_equal(ky_trace_thread_at(c.trace, 0, 1000), 11);
+	assert_int_equal(ky_trace_thread_at(c.trace, 0, 1600), 12);
+	assert_int_equal(ky_trace_thread_at(c.trace, 0, 9699), 12);
+	assert_int_equal(ky_trace_thread_at(c.trace, 0, 9700), 11);
 	for (uint64_t row = 0; row < 4; row++) {
 		poll = nested_poll(&c, 11, row);
 		assert_int_equal(ky_trace_is_handed_over(c.trace, &poll), row == 1 || row == 2);
