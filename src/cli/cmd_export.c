@@ -377,6 +377,7 @@ static int put_timeline(const struct export_arguments *arguments, struct ky_expo
 	if (!result) {
 		export->flush = ky_export_file_pass_on;
 		export->flush_ctx = &file;
+		export->is_packed_later = is_gzip(arguments);
 		result = arguments->format->put_timeline(&bytes, export);
 		result = ky_export_file_close(&file, &bytes, result);
 	}

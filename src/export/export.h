@@ -59,6 +59,7 @@ struct ky_export {
 	/* Timelines: passes on what is in `out` and empties it; NULL: all stays there. */
 	int (*flush)(void *ctx, struct ky_buf *out);
 	void *flush_ctx;
+	bool is_packed_later; /* perfetto: what is passed on is compressed, so it need not be */
 	struct ky_track_counts counts; /* set by them */
 };
 

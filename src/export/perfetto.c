@@ -6,6 +6,8 @@
  * A packet that says something of the sequence (a clock, names, a track) has nothing else in it:
  * readers take one thing of a packet and drop the others without a word. Packets do not ask for the
  * state of the sequence to be valid, since a file has lost none of them: it saves two bytes each.
+ * Packets go into packets of their own, packed (letter_codes.h), unless all of the file will be: a
+ * poll and its task are 28 bytes otherwise, of which nothing can be left out.
  */
 #include <export/track_events.h>
 
@@ -13,6 +15,7 @@
 #include <base/bytes.h>
 #include <base/text.h>
 #include <errno.h>
+#include <export/letter_codes.h>
 #include <export/proto.h>
 #include <string.h>
 
@@ -26,6 +29,7 @@ enum packet_field {
 	PACKET_TRACK_EVENT = 11,
 	PACKET_INTERNED_DATA = 12,
 	PACKET_SEQUENCE_FLAGS = 13,
+	PACKET_COMPRESSED = 50,
 	PACKET_DEFAULTS = 59,
 	PACKET_TRACK_DESCRIPTOR = 60
 };
@@ -109,8 +113,9 @@ struct sequence {
 
 struct perfetto_encoder {
 	struct ky_export *export;
-	struct ky_buf *out;
-	struct ky_buf packet, part, inner;
+	struct ky_buf *out;    /* packets, or `plain` where they are to be packed */
+	struct ky_buf *packed; /* where they go then; NULL: they are not */
+	struct ky_buf packet, part, inner, plain;
 	struct sequence *sequences; /* by lane; the last one is the common one */
 	uint32_t *numbers;          /* of names, by index; 0: none yet */
 	uint32_t number_count;
@@ -377,6 +382,17 @@ static void on_counter(void *ctx, const struct ky_track_event *event)
 	put_event(ctx, event, TYPE_COUNTER);
 }
 
+/* All packets since the last time, as one. */
+static void pack(struct perfetto_encoder *encoder)
+{
+	if (!encoder->packed || !encoder->plain.used)
+		return;
+	ky_letter_codes_put(&encoder->part, encoder->plain.bytes, encoder->plain.used);
+	ky_proto_message(&encoder->packet, PACKET_COMPRESSED, &encoder->part);
+	ky_proto_message(encoder->packed, TRACE_PACKET, &encoder->packet);
+	ky_buf_clear(&encoder->plain);
+}
+
 static int on_flush(void *ctx)
 {
 	struct perfetto_encoder *encoder = ctx;
@@ -386,7 +402,10 @@ static int on_flush(void *ctx)
 		return encoder->failed;
 	if (encoder->out->failed || !export->flush || encoder->out->used < FLUSH_BYTES)
 		return encoder->out->failed;
-	return export->flush(export->flush_ctx, encoder->out);
+	pack(encoder);
+	if (encoder->packed && encoder->packed->failed)
+		return encoder->packed->failed;
+	return export->flush(export->flush_ctx, encoder->packed ? encoder->packed : encoder->out);
 }
 
 int ky_export_perfetto(struct ky_buf *out, struct ky_export *export)
@@ -401,12 +420,19 @@ int ky_export_perfetto(struct ky_buf *out, struct ky_export *export)
 	ky_buf_init(&encoder.packet, 0);
 	ky_buf_init(&encoder.part, 0);
 	ky_buf_init(&encoder.inner, 0);
+	ky_buf_init(&encoder.plain, 0);
+	if (!export->is_packed_later) {
+		encoder.packed = out;
+		encoder.out = &encoder.plain;
+	}
 	encoder.sequences = ky_alloc((trace->worker_count + (size_t)1) * sizeof(struct sequence));
 	encoder.numbers = ky_alloc((ky_trace_name_count(trace) + (size_t)1) * sizeof(uint32_t));
 	if (encoder.sequences && encoder.numbers) {
 		begin_common(&encoder);
 		put_process(&encoder);
 		result = ky_track_events(export, &sink);
+		result = result ? result : encoder.out->failed;
+		pack(&encoder);
 	}
 	for (uint32_t i = 0; encoder.sequences && i <= trace->worker_count; i++)
 		ky_free(encoder.sequences[i].named);
@@ -415,5 +441,6 @@ int ky_export_perfetto(struct ky_buf *out, struct ky_export *export)
 	ky_buf_release(&encoder.packet);
 	ky_buf_release(&encoder.part);
 	ky_buf_release(&encoder.inner);
+	ky_buf_release(&encoder.plain);
 	return result ? result : out->failed;
 }

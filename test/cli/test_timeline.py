@@ -11,6 +11,7 @@ import json
 import pathlib
 import struct
 import sys
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from cli_case import Cli, NEW, OLD, main  # noqa: E402
@@ -34,10 +35,18 @@ class Perfetto:
         self.slices, self.instants, self.counters = [], [], []
         self.out, self.into, self.open = {}, {}, collections.defaultdict(list)
         self.cleared = set()
+        self.packets(data)
+        self.unfinished = [one for stack in self.open.values() for one in stack]
+
+    def packets(self, data):
         for field, packet in fields(data):
             assert field == 1
-            self.packet(dict_of(packet))
-        self.unfinished = [one for stack in self.open.values() for one in stack]
+            packet = dict_of(packet)
+            if 50 in packet:
+                assert list(packet) == [50]
+                self.packets(zlib.decompress(packet[50][0]))
+            else:
+                self.packet(packet)
 
     def packet(self, packet):
         said = [field for field in (6, 11, 12, 59, 60) if field in packet]
