@@ -56,21 +56,31 @@ static void add_node(struct ky_forest_node *into, const struct ky_forest_node *n
 		into->sum_ns = UINT64_MAX;
 }
 
-int ky_forest_add(struct ky_forest *forest, uint64_t start_ns, uint64_t length_ns)
+/* The nodes of the lowest level, of so many rows more. */
+static int make_room(struct ky_forest *forest, uint32_t rows)
 {
-	uint32_t at = forest->row_count >> KY_FOREST_SHIFT;
+	uint32_t count = (uint32_t)(((uint64_t)forest->row_count + rows + KY_FOREST_FAN - 1) >>
+				    KY_FOREST_SHIFT);
+	int result = ky_grow(&forest->levels[0], &forest->capacities[0], count,
+			     sizeof(*forest->levels[0]));
 
-	if (at == forest->counts[0]) {
-		int result = ky_grow(&forest->levels[0], &forest->capacities[0], at + 1,
-				     sizeof(*forest->levels[0]));
+	while (!result && forest->counts[0] < count)
+		forest->levels[0][forest->counts[0]++] = empty;
+	return result;
+}
 
-		if (result)
-			return result;
-		forest->levels[0][at] = empty;
-		forest->counts[0]++;
+int ky_forest_add(struct ky_forest *forest, const uint64_t *starts_ns, const uint64_t *lengths_ns,
+		  uint32_t count)
+{
+	int result = make_room(forest, count);
+
+	for (uint32_t i = 0; i < count && !result; i++) {
+		uint32_t row = forest->row_count++;
+
+		add_row(&forest->levels[0][row >> KY_FOREST_SHIFT], row, starts_ns[i],
+			lengths_ns[i]);
 	}
-	add_row(&forest->levels[0][at], forest->row_count++, start_ns, length_ns);
-	return 0;
+	return result;
 }
 
 int ky_forest_finish(struct ky_forest *forest)

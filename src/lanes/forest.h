@@ -38,8 +38,9 @@ struct ky_forest {
 void ky_forest_init(struct ky_forest *forest, ky_forest_row_fn row, const void *ctx);
 void ky_forest_release(struct ky_forest *forest);
 
-/* The next row. Returns 0, -ENOMEM. */
-int ky_forest_add(struct ky_forest *forest, uint64_t start_ns, uint64_t length_ns);
+/* The next rows. Returns 0, -ENOMEM. */
+int ky_forest_add(struct ky_forest *forest, const uint64_t *starts_ns, const uint64_t *lengths_ns,
+		  uint32_t count);
 /* After the last row: the levels above the first. Returns 0, -ENOMEM. */
 int ky_forest_finish(struct ky_forest *forest);
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <read/sort.h>
 
+#define ROWS_AT_ONCE 128u
+
 uint32_t ky_lane_poll_name(const struct ky_trace *trace, const struct ky_poll *poll)
 {
 	uint32_t name = trace->tasks[poll->task].name;
@@ -112,20 +114,63 @@ static void task_delay_row(const void *ctx, uint32_t row, uint64_t *start_ns, ui
 
 /* ---- making ---- */
 
+static uint32_t row_count_of(uint64_t count)
+{
+	return count < UINT32_MAX - 1 ? (uint32_t)count : UINT32_MAX - 1;
+}
+
 static int fill(struct ky_forest *forest, ky_forest_row_fn row, struct ky_lane *lane,
 		uint64_t count)
 {
 	uint64_t start_ns, length_ns;
+	uint32_t end = row_count_of(count);
 	int result = 0;
 
 	ky_forest_init(forest, row, lane);
-	if (count > UINT32_MAX - 1)
-		count = UINT32_MAX - 1;
-	for (uint32_t i = 0; i < count && !result; i++) {
+	for (uint32_t i = 0; i < end && !result; i++) {
 		row(lane, i, &start_ns, &length_ns);
-		result = ky_forest_add(forest, start_ns, length_ns);
+		result = ky_forest_add(forest, &start_ns, &length_ns, 1);
 	}
 	return result ? result : ky_forest_finish(forest);
+}
+
+/* The next polls, into both layers that are made of them. Not inlined: see walk_some() in
+ * read/delay.c. */
+__attribute__((noinline)) static int add_polls(struct ky_lane *lane, struct ky_cursor *cursor,
+					       uint32_t count)
+{
+	uint64_t starts_ns[ROWS_AT_ONCE], lengths_ns[ROWS_AT_ONCE], delays_ns[ROWS_AT_ONCE];
+	struct ky_poll poll;
+	int result;
+
+	for (uint32_t i = 0; i < count; i++) {
+		ky_trace_poll_at(lane->lanes->trace, lane->worker, cursor, &poll);
+		starts_ns[i] = poll.start_ns;
+		lengths_ns[i] = poll.duration_ns;
+		delays_ns[i] = poll.delay_state ? 0 : poll.delay_ns;
+		ky_cursor_next(cursor);
+	}
+	result = ky_forest_add(&lane->layers[KY_LAYER_MAIN], starts_ns, lengths_ns, count);
+	return result ? result :
+			ky_forest_add(&lane->layers[KY_LAYER_DELAY], starts_ns, delays_ns, count);
+}
+
+static int fill_polls(struct ky_lane *lane, const struct ky_column *polls)
+{
+	uint32_t count, left = row_count_of(polls->row_count);
+	struct ky_cursor cursor;
+	int result = 0;
+
+	ky_forest_init(&lane->layers[KY_LAYER_MAIN], poll_row, lane);
+	ky_forest_init(&lane->layers[KY_LAYER_DELAY], delay_row, lane);
+	ky_cursor_begin(&cursor, polls, 0);
+	for (; left && !result; left -= count) {
+		count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+		result = add_polls(lane, &cursor, count);
+	}
+	if (!result)
+		result = ky_forest_finish(&lane->layers[KY_LAYER_MAIN]);
+	return result ? result : ky_forest_finish(&lane->layers[KY_LAYER_DELAY]);
 }
 
 static bool has_run_delay(const struct ky_trace *trace, uint32_t worker)
@@ -144,11 +189,8 @@ static int make_worker(struct ky_lane *lane)
 {
 	const struct ky_trace *trace = lane->lanes->trace;
 	const struct ky_worker *worker = &trace->workers[lane->worker];
-	int result = fill(&lane->layers[KY_LAYER_MAIN], poll_row, lane, worker->polls.row_count);
+	int result = fill_polls(lane, &worker->polls);
 
-	if (!result)
-		result = fill(&lane->layers[KY_LAYER_DELAY], delay_row, lane,
-			      worker->polls.row_count);
 	if (!result)
 		result = fill(&lane->layers[KY_LAYER_PARK], park_row, lane,
 			      worker->parks.row_count);

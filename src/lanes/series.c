@@ -16,14 +16,13 @@ static void value_row(const void *ctx, uint32_t row, uint64_t *start_ns, uint64_
 
 static int finish(struct ky_series *series)
 {
-	int result = 0;
+	int result;
 
 	ky_forest_init(&series->forest, value_row, series);
-	for (uint32_t i = 0; i < series->count && !result; i++) {
-		result = ky_forest_add(&series->forest, series->times_ns[i], series->values[i]);
+	result = ky_forest_add(&series->forest, series->times_ns, series->values, series->count);
+	for (uint32_t i = 0; i < series->count; i++)
 		if (series->values[i] > series->max)
 			series->max = series->values[i];
-	}
 	return result ? result : ky_forest_finish(&series->forest);
 }
 

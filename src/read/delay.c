@@ -8,26 +8,23 @@
 #include <kymo/base.h>
 #include <read/borders.h>
 #include <read/load.h>
+#include <read/time_order.h>
 
 #define IDLE UINT64_MAX
-#define STEPS_MAX 4096u /* rows between two looks at the round */
 
 /* What a poll or wake touches of its task: one cache line, copied to the table at the end. */
 struct task_state {
 	uint64_t ready_ns;   /* IDLE: nothing woke it yet */
 	uint64_t busy_to_ns; /* end of its last poll; 0: not polled yet */
-	uint64_t first_ns;
 	uint64_t busy_ns;
 	uint64_t poll_max_ns;
 	uint64_t delay_ns;
-	uint32_t poll_count, wake_count;
-	uint32_t name;
-	uint32_t is_spawn_seen : 1;
-	uint32_t is_end_known : 1; /* of its last poll */
-	uint32_t redundant_count : 30;
+	uint64_t long_wait_ns;
+	uint32_t poll_count, wake_count, redundant_count;
+	bool is_end_known; /* of its last poll */
+	bool is_spawn_seen;
+	bool is_first_known, is_name_known; /* nothing that follows says more of it */
 };
-
-#define REDUNDANT_MAX ((1u << 30) - 1)
 
 _Static_assert(sizeof(struct task_state) == 64, "one cache line");
 
@@ -36,13 +33,6 @@ struct delay_feed {
 	struct ky_cursor cursor;
 	uint32_t lane;
 	bool is_poll;
-	bool has_ended;
-};
-
-/* A feed's next row in the tournament. */
-struct delay_entry {
-	uint64_t key; /* time since base_ns << RANK_BITS | rank */
-	uint32_t feed;
 };
 
 struct delay_pass {
@@ -50,16 +40,10 @@ struct delay_pass {
 	struct task_state *states;
 	struct delay_feed *feeds;
 	uint32_t feed_count;
-	/* Tournament over leaf_count (a power of two) feeds: losers[n] is who lost at inner node
-	 * n, so a feed that moves on only meets the losers on its way to the root.
-	 *
-	 * Equal times: a wake precedes the poll it may have caused, unless the task woke itself
-	 * (rank); then the lower feed, who is the left one wherever the two meet. Rows later than
-	 * the key can say wait for the next round (there are at most four), with its own base. */
-	struct delay_entry *losers;
-	uint32_t leaf_count;
-	uint64_t base_ns;
-	struct delay_entry first;
+	struct ky_time_order order;
+	uint32_t touched; /* see fetch() */
+	uint64_t wakes_redundant, wakes_in_own_poll, delays_measured, delays_no_wake;
+	bool is_whole; /* nothing is missing anywhere, so all can be measured */
 	/* Only with losses and several runtimes, else NULL. Per loss: the one runtime whose workers
 	 * its thread carried, KY_NONE: the trace does not report. Per runtime: all its workers'
 	 * threads are known and none ever changed. */
@@ -67,110 +51,48 @@ struct delay_pass {
 	bool *is_settled;
 };
 
-#define RANK_BITS 2
-#define ROUND_NS (UINT64_MAX >> RANK_BITS)
 #define WORKERS_MAX (1u << 28)
 #define LOSSES_CHECKED_MAX 64u /* per poll; after more of them nothing is measured */
 #define SEVERAL_RUNTIMES UINT32_MAX
-#define ROW_PREFETCH_BYTES 256u
+#define ROWS_AHEAD 16u
 
-/* After every row, and one more than it is still a number. */
-#define NO_KEY (UINT64_MAX - 1)
-
-/* The row's task is needed when its turn comes, some rows of other feeds later: fetch it now. */
-static inline struct delay_entry entry_of(const struct delay_pass *pass, uint32_t index)
+/* What a row is about is needed some rows later. WebAssembly has no such hint: there a word of it
+ * is read, for which nothing waits. */
+static inline void fetch(struct delay_pass *pass, uint32_t task)
 {
-	const struct delay_feed *feed = &pass->feeds[index];
-	const struct ky_wake_row *wake = (const void *)feed->cursor.at;
-	const struct ky_poll_row *poll = (const void *)feed->cursor.at;
-	uint64_t since_ns = feed->cursor.time_ns - pass->base_ns;
-	struct delay_entry entry = {since_ns << RANK_BITS, index};
+	const struct task_state *state = &pass->states[task];
 
-	/* More streams than the CPU follows by itself; beyond the block it does nothing. */
-	__builtin_prefetch((const void *)((uintptr_t)feed->cursor.at + ROW_PREFETCH_BYTES));
-	if (feed->is_poll) {
-		entry.key |= 1;
-		__builtin_prefetch(&pass->states[poll->task], 1);
-	} else {
-		entry.key |= wake->woken == wake->waker ? 2 : 0;
-		__builtin_prefetch(&pass->states[wake->woken], 1);
-	}
-	if (since_ns >= ROUND_NS)
-		entry.key = NO_KEY;
-	return entry;
+#ifdef __wasm__
+	pass->touched = state->poll_count;
+#else
+	__builtin_prefetch(state, 1);
+#endif
 }
 
-/* The feed that stood first plays again with its next row. An exchange without a branch: who wins
- * is a matter of chance. */
-static inline void replay(struct delay_pass *pass, struct delay_entry entry)
+/* Rows come by time, so only the first of a task can be earlier than what its table says. */
+static void note_first(struct delay_pass *pass, uint32_t task, uint64_t time_ns)
 {
-	uint32_t place = pass->leaf_count + entry.feed;
-
-	for (; place > 1; place /= 2) {
-		struct delay_entry *loser = &pass->losers[place / 2];
-		uint64_t is_beaten = 0 - (uint64_t)(loser->key < entry.key + (place & 1));
-		uint64_t key = (loser->key ^ entry.key) & is_beaten;
-		uint32_t feed = (loser->feed ^ entry.feed) & (uint32_t)is_beaten;
-
-		loser->key ^= key;
-		entry.key ^= key;
-		loser->feed ^= feed;
-		entry.feed ^= feed;
-	}
-	pass->first = entry;
+	pass->states[task].is_first_known = true;
+	if (time_ns < pass->trace->tasks[task].first_ns)
+		pass->trace->tasks[task].first_ns = time_ns;
 }
 
-/* Begins a round at the earliest row of all feeds. Returns false when none is left. winners:
- * 2 * leaf_count entries of scratch. */
-static bool begin_round(struct delay_pass *pass, struct delay_entry *winners)
-{
-	uint32_t i, leaves = pass->leaf_count;
-	bool is_any = false;
-
-	for (i = 0; i < pass->feed_count; i++) {
-		const struct delay_feed *feed = &pass->feeds[i];
-
-		if (!feed->has_ended && (!is_any || feed->cursor.time_ns < pass->base_ns)) {
-			pass->base_ns = feed->cursor.time_ns;
-			is_any = true;
-		}
-	}
-	for (i = 0; i < leaves; i++) {
-		struct delay_entry none = {NO_KEY, i};
-
-		winners[leaves + i] = i < pass->feed_count && !pass->feeds[i].has_ended ?
-					      entry_of(pass, i) :
-					      none;
-	}
-	for (i = leaves - 1; i > 0; i--) {
-		bool is_right = winners[2 * i + 1].key < winners[2 * i].key;
-
-		winners[i] = winners[2 * i + is_right];
-		pass->losers[i] = winners[2 * i + !is_right];
-	}
-	pass->first = winners[1];
-	return is_any;
-}
-
-static void on_wake(struct delay_pass *pass, const struct delay_feed *feed)
+/* Which of the three it is, is a matter of chance: no branches. */
+static inline void on_wake(struct delay_pass *pass, const struct delay_feed *feed)
 {
 	const struct ky_wake_row *row = (const void *)feed->cursor.at;
 	struct task_state *state = &pass->states[row->woken];
 	uint64_t time_ns = feed->cursor.time_ns;
+	uint64_t since_ns = time_ns < state->busy_to_ns ? state->busy_to_ns : time_ns;
+	bool is_redundant = state->ready_ns != IDLE;
 
+	if (!state->is_first_known)
+		note_first(pass, row->woken, time_ns);
 	state->wake_count += state->wake_count < UINT32_MAX;
-	if (time_ns < state->first_ns && !state->is_spawn_seen)
-		state->first_ns = time_ns;
-	if (state->ready_ns != IDLE) {
-		pass->trace->wakes_redundant++;
-		if (state->redundant_count < REDUNDANT_MAX)
-			state->redundant_count++;
-	} else if (time_ns < state->busy_to_ns) {
-		pass->trace->wakes_in_own_poll++;
-		state->ready_ns = state->busy_to_ns;
-	} else {
-		state->ready_ns = time_ns;
-	}
+	state->redundant_count += is_redundant & (state->redundant_count < UINT32_MAX);
+	pass->wakes_redundant += is_redundant;
+	pass->wakes_in_own_poll += !is_redundant & (time_ns < state->busy_to_ns);
+	state->ready_ns = is_redundant ? state->ready_ns : since_ns;
 }
 
 /* Only workers of its own runtime poll a task. What another runtime's worker lost can hide an
@@ -212,13 +134,16 @@ static bool is_spoiled(const struct delay_pass *pass, const struct delay_feed *f
 	return false;
 }
 
-static uint64_t ready_of(const struct task_state *state, uint64_t start_ns)
+static inline uint64_t ready_of(const struct delay_pass *pass, uint32_t task, uint64_t start_ns)
 {
-	uint64_t ready_ns = state->ready_ns;
+	const struct task_state *state = &pass->states[task];
+	uint64_t ready_ns = state->ready_ns, first_ns;
 
-	if (state->busy_to_ns == 0 && state->is_spawn_seen && state->first_ns <= start_ns &&
-	    state->first_ns < ready_ns)
-		ready_ns = state->first_ns;
+	if (state->busy_to_ns == 0 && state->is_spawn_seen) {
+		first_ns = pass->trace->tasks[task].first_ns;
+		if (first_ns <= start_ns && first_ns < ready_ns)
+			ready_ns = first_ns;
+	}
 	if (ready_ns == IDLE)
 		return IDLE;
 	return ready_ns < start_ns ? ready_ns : start_ns;
@@ -254,17 +179,17 @@ static bool is_whole(const struct delay_pass *pass, const struct delay_feed *fee
 	       !(trace->loss_count > 0 && is_spoiled(pass, feed, from_ns, to_ns));
 }
 
-static bool measure(struct delay_pass *pass, const struct delay_feed *feed,
-		    struct task_state *state)
+/* Where the writer measured it, or something is missing. */
+static bool measure_slowly(struct delay_pass *pass, const struct delay_feed *feed,
+			   struct task_state *state, uint64_t ready_ns)
 {
 	struct ky_trace *trace = pass->trace;
 	uint32_t *extra = &feed->cursor.extra[feed->cursor.place];
-	uint64_t start_ns = feed->cursor.time_ns, ready_ns;
+	uint64_t start_ns = feed->cursor.time_ns;
 
-	ready_ns = ready_of(state, start_ns);
 	if (*extra != KY_DELAY_NO_WAKE) { /* the writer measured it */
 		trace->delays_recorded++;
-		trace->delays_measured++;
+		pass->delays_measured++;
 		/* Cut, because it did not fit: the wake says the rest. */
 		if (*extra == KY_DELAY_LONG - 1 && ready_ns != IDLE &&
 		    start_ns - ready_ns > *extra) {
@@ -280,7 +205,7 @@ static bool measure(struct delay_pass *pass, const struct delay_feed *feed,
 		return true;
 	}
 	if (ready_ns == IDLE) {
-		trace->delays_no_wake++;
+		pass->delays_no_wake++;
 		return true;
 	}
 	if (!is_whole(pass, feed, ready_ns, start_ns)) {
@@ -288,22 +213,48 @@ static bool measure(struct delay_pass *pass, const struct delay_feed *feed,
 		trace->delays_withheld++;
 		return true;
 	}
-	trace->delays_measured++;
+	pass->delays_measured++;
 	state->delay_ns += start_ns - ready_ns;
 	return set_delay(pass, feed, start_ns - ready_ns);
 }
 
-/* Few waits are long. */
-static void add_wait(struct delay_pass *pass, const struct delay_feed *feed, uint32_t task,
-		     const struct task_state *state, uint64_t start_ns)
+static inline bool measure(struct delay_pass *pass, const struct delay_feed *feed, uint32_t task)
 {
-	if (state->is_end_known && start_ns > state->busy_to_ns &&
-	    start_ns - state->busy_to_ns >= KY_LONG_WAIT_NS &&
-	    is_whole(pass, feed, state->busy_to_ns, start_ns))
-		pass->trace->tasks[task].long_wait_ns += start_ns - state->busy_to_ns;
+	struct task_state *state = &pass->states[task];
+	uint32_t *extra = &feed->cursor.extra[feed->cursor.place];
+	uint64_t start_ns = feed->cursor.time_ns, ready_ns = ready_of(pass, task, start_ns);
+	bool is_woken = ready_ns != IDLE;
+	uint64_t delay_ns = is_woken ? start_ns - ready_ns : 0;
+
+	if (!pass->is_whole || *extra != KY_DELAY_NO_WAKE || delay_ns >= KY_DELAY_LONG)
+		return measure_slowly(pass, feed, state, ready_ns);
+	*extra = is_woken ? (uint32_t)delay_ns : KY_DELAY_NO_WAKE;
+	pass->delays_measured += is_woken;
+	pass->delays_no_wake += !is_woken;
+	state->delay_ns += delay_ns;
+	return true;
 }
 
-static bool on_poll(struct delay_pass *pass, const struct delay_feed *feed)
+static inline void add_wait(struct delay_pass *pass, const struct delay_feed *feed,
+			    struct task_state *state, uint64_t start_ns)
+{
+	uint64_t wait_ns = start_ns > state->busy_to_ns ? start_ns - state->busy_to_ns : 0;
+
+	if (!state->is_end_known || wait_ns < KY_LONG_WAIT_NS)
+		wait_ns = 0;
+	if (!pass->is_whole && wait_ns && !is_whole(pass, feed, state->busy_to_ns, start_ns))
+		wait_ns = 0;
+	state->long_wait_ns += wait_ns;
+}
+
+static void note_name(struct delay_pass *pass, uint32_t task, uint32_t name)
+{
+	pass->states[task].is_name_known = true;
+	if (pass->trace->tasks[task].name == KY_NONE)
+		pass->trace->tasks[task].name = name;
+}
+
+static inline bool on_poll(struct delay_pass *pass, const struct delay_feed *feed)
 {
 	const struct ky_poll_row *row = (const void *)feed->cursor.at;
 	struct task_state *state = &pass->states[row->task];
@@ -312,22 +263,22 @@ static bool on_poll(struct delay_pass *pass, const struct delay_feed *feed)
 
 	if (flags & KY_POLL_LONG)
 		duration_ns = pass->trace->private->long_durations[row->duration_ns];
-	if (state->name == KY_NONE && name != 0xffffffu)
-		state->name = name;
-	if (start_ns < state->first_ns && !state->is_spawn_seen)
-		state->first_ns = start_ns;
-	if (!measure(pass, feed, state))
+	if (!state->is_name_known && name != 0xffffffu)
+		note_name(pass, row->task, name);
+	if (!state->is_first_known)
+		note_first(pass, row->task, start_ns);
+	if (!measure(pass, feed, row->task))
 		return false;
-	add_wait(pass, feed, row->task, state, start_ns);
+	add_wait(pass, feed, state, start_ns);
 	state->ready_ns = IDLE;
 	state->poll_count += state->poll_count < UINT32_MAX;
 	/* It is not known when it ended: a wake after its start counts from itself. */
 	state->busy_to_ns = start_ns;
-	state->is_end_known = 0;
+	state->is_end_known = false;
 	if (flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))
 		return true;
 	state->busy_to_ns = start_ns + duration_ns;
-	state->is_end_known = 1;
+	state->is_end_known = true;
 	state->busy_ns += duration_ns;
 	if (duration_ns > state->poll_max_ns)
 		state->poll_max_ns = duration_ns;
@@ -377,9 +328,9 @@ static void load_states(struct delay_pass *pass)
 		const struct ky_task *task = &pass->trace->tasks[i];
 
 		pass->states[i].ready_ns = IDLE;
-		pass->states[i].first_ns = task->first_ns;
-		pass->states[i].name = task->name;
 		pass->states[i].is_spawn_seen = (task->flags & KY_TASK_SPAWN_SEEN) != 0;
+		pass->states[i].is_first_known = pass->states[i].is_spawn_seen;
+		pass->states[i].is_name_known = task->name != KY_NONE;
 	}
 	for (i = 0; i + 1 < private->live_ready_count; i += 2)
 		pass->states[private->live_ready[i]].ready_ns = private->live_ready[i + 1];
@@ -387,21 +338,25 @@ static void load_states(struct delay_pass *pass)
 
 static void store_states(const struct delay_pass *pass)
 {
+	struct ky_trace *trace = pass->trace;
 	uint64_t end_ns; /* of its last wait: its end without a poll, or the trace's */
 	uint32_t i;
 
+	trace->wakes_redundant += pass->wakes_redundant;
+	trace->wakes_in_own_poll += pass->wakes_in_own_poll;
+	trace->delays_measured += pass->delays_measured;
+	trace->delays_no_wake += pass->delays_no_wake;
 	for (i = 0; i < pass->trace->task_count; i++) {
 		struct ky_task *task = &pass->trace->tasks[i];
 		const struct task_state *state = &pass->states[i];
 
-		task->first_ns = state->first_ns;
-		task->name = state->name;
 		task->poll_count = state->poll_count;
 		task->wake_count = state->wake_count;
 		task->redundant_count = state->redundant_count;
 		task->busy_ns = state->busy_ns;
 		task->poll_max_ns = state->poll_max_ns;
 		task->delay_ns = state->delay_ns;
+		task->long_wait_ns += state->long_wait_ns;
 		end_ns = task->flags & KY_TASK_ENDED ? task->end_ns : pass->trace->run_last_ns;
 		if (state->is_end_known && end_ns > state->busy_to_ns &&
 		    end_ns - state->busy_to_ns >= KY_LONG_WAIT_NS &&
@@ -415,51 +370,55 @@ static void add_feed(struct delay_pass *pass, const struct ky_column *column, ui
 {
 	struct delay_feed *feed = &pass->feeds[pass->feed_count];
 
-	if (!ky_cursor_begin(&feed->cursor, column, 0))
+	if (!ky_cursor_begin(&feed->cursor, column, 0) ||
+	    !ky_time_order_add(&pass->order, column, is_poll))
 		return;
 	feed->lane = lane;
 	feed->is_poll = is_poll;
-	feed->has_ended = false;
 	pass->feed_count++;
 }
 
-/* The next rows of a round. A function of its own, called often: an engine for WebAssembly replaces
- * its first, slow code of a function when that is called again, never inside its loop. */
-__attribute__((noinline)) static bool walk_some(struct delay_pass *pass)
+/* A function of its own, called often: an engine for WebAssembly replaces its first, slow code of a
+ * function when that is called again, never inside its loop. */
+__attribute__((noinline)) static bool walk_batch(struct delay_pass *pass)
 {
-	for (uint32_t left = STEPS_MAX; left && pass->first.key != NO_KEY; left--) {
-		struct delay_entry next = {NO_KEY, pass->first.feed};
-		struct delay_feed *feed = &pass->feeds[next.feed];
+	const struct ky_ordered_row *rows = pass->order.rows;
+	uint32_t count = pass->order.count;
 
+	for (uint32_t i = 0; i < count; i++) {
+		struct delay_feed *feed = &pass->feeds[rows[i].feed];
+
+		if (count - i > ROWS_AHEAD)
+			fetch(pass, rows[i + ROWS_AHEAD].task);
 		if (!feed->is_poll)
 			on_wake(pass, feed);
 		else if (!on_poll(pass, feed))
 			return false;
-		if (ky_cursor_next(&feed->cursor))
-			next = entry_of(pass, next.feed);
-		else
-			feed->has_ended = true;
-		replay(pass, next);
+		ky_cursor_next(&feed->cursor);
 	}
 	return true;
 }
 
-static int run(struct delay_pass *pass, struct delay_entry *winners)
+static int run(struct delay_pass *pass)
 {
 	struct ky_trace *trace = pass->trace;
+	int result = 0;
 	uint32_t i;
 
 	if (pass->loss_runtimes && !place_losses(pass))
 		return trace->pages.failed;
 	load_states(pass);
+	pass->is_whole = !trace->private->border_count && !trace->private->held_count &&
+			 !trace->loss_count;
 	for (i = 0; i < trace->worker_count; i++) {
 		add_feed(pass, &trace->workers[i].polls, i, true);
 		add_feed(pass, &trace->workers[i].wakes, i, false);
 	}
-	while (begin_round(pass, winners))
-		while (pass->first.key != NO_KEY)
-			if (!walk_some(pass))
-				return trace->pages.failed;
+	while (!trace->pages.failed && (result = ky_time_order_next(&pass->order)) > 0)
+		if (!walk_batch(pass))
+			break;
+	if (result < 0 || trace->pages.failed)
+		return trace->pages.failed;
 	store_states(pass);
 	return 0;
 }
@@ -468,30 +427,22 @@ static int measure_all(struct delay_pass *pass)
 {
 	struct ky_trace *trace = pass->trace;
 	size_t feed_bytes = 2 * (size_t)trace->worker_count * sizeof(*pass->feeds);
-	size_t loser_bytes = (size_t)pass->leaf_count * sizeof(*pass->losers);
-	size_t winner_bytes = 2 * loser_bytes;
 	size_t state_bytes = (size_t)trace->task_count * sizeof(*pass->states);
-	struct delay_entry *winners;
 	int result;
 
+	ky_time_order_init(&pass->order, &trace->pages);
 	pass->feeds = ky_pages_alloc(&trace->pages, feed_bytes);
-	pass->losers = ky_pages_alloc(&trace->pages, loser_bytes);
-	winners = ky_pages_alloc(&trace->pages, winner_bytes);
 	pass->states = ky_pages_alloc(&trace->pages, state_bytes);
-	if (pass->feeds && pass->losers && winners && pass->states)
-		result = run(pass, winners);
-	else
-		result = trace->pages.failed;
+	result = pass->feeds && pass->states ? run(pass) : trace->pages.failed;
+	ky_time_order_release(&pass->order);
 	ky_pages_free(&trace->pages, pass->feeds, feed_bytes);
-	ky_pages_free(&trace->pages, pass->losers, loser_bytes);
-	ky_pages_free(&trace->pages, winners, winner_bytes);
 	ky_pages_free(&trace->pages, pass->states, state_bytes);
 	return result;
 }
 
 int ky_delay(struct ky_trace *trace)
 {
-	struct delay_pass pass = {.trace = trace, .leaf_count = 2};
+	struct delay_pass pass = {.trace = trace};
 	size_t loss_bytes = (size_t)trace->loss_count * sizeof(*pass.loss_runtimes);
 	size_t settled_bytes = (size_t)trace->runtime_count * sizeof(*pass.is_settled);
 	int result;
@@ -500,8 +451,6 @@ int ky_delay(struct ky_trace *trace)
 		return 0;
 	if (trace->worker_count > WORKERS_MAX)
 		return KYMO_E_LIMIT;
-	while (pass.leaf_count < 2 * trace->worker_count)
-		pass.leaf_count *= 2;
 	if (trace->loss_count > 0 && trace->runtime_count > 1) {
 		pass.loss_runtimes = ky_pages_alloc(&trace->pages, loss_bytes);
 		pass.is_settled = ky_pages_alloc(&trace->pages, settled_bytes);

@@ -452,13 +452,51 @@ static int split_polls(struct ky_column *edges)
 	return 0;
 }
 
-/* Not inlined: see walk_some() in delay.c. */
-__attribute__((noinline)) static int pair_lane(struct ky_trace *trace, uint32_t lane)
+/* The rest of the cursor's block. Returns false when memory is out. Not inlined: see walk_some() in
+ * delay.c. */
+__attribute__((noinline)) static bool pair_block(struct pairing *pairing, struct ky_cursor *cursor)
+{
+	struct ky_worker *worker = pairing->worker;
+
+	for (uint32_t left = cursor->left + 1; left > 0; left--) {
+		const struct ky_edge_row *edge = (const void *)cursor->at;
+		uint64_t time_ns = cursor->time_ns;
+
+		if (!on_edge(pairing, time_ns, edge))
+			return false;
+		if (time_ns < worker->first_ns)
+			worker->first_ns = time_ns;
+		if (edge->word >> 24 == KY_EDGE_POLL)
+			time_ns += edge->duration_ns;
+		if (time_ns > worker->last_ns)
+			worker->last_ns = time_ns;
+		if (left > 1)
+			ky_cursor_next(cursor);
+	}
+	return true;
+}
+
+static bool pair_edges(struct pairing *pairing)
+{
+	struct ky_worker *worker = pairing->worker;
+	struct ky_cursor cursor;
+	bool is_going = ky_cursor_begin(&cursor, &worker->edges, 0);
+
+	worker->first_ns = is_going ? cursor.time_ns : 0;
+	worker->is_worker |= is_going && !worker->is_thread_lane && !worker->is_shared;
+	for (; is_going; is_going = ky_cursor_next(&cursor)) {
+		if (!pair_block(pairing, &cursor))
+			return false;
+		/* The polls may lie there from now on. */
+		ky_column_drop_block(&worker->edges, cursor.block);
+	}
+	return true;
+}
+
+static int pair_lane(struct ky_trace *trace, uint32_t lane)
 {
 	struct ky_worker *worker = &trace->workers[lane];
 	struct pairing pairing = {.trace = trace, .worker = worker, .lane = lane};
-	struct ky_cursor cursor;
-	bool is_going;
 	int result;
 
 	result = ky_column_sort(&worker->wakes);
@@ -466,24 +504,8 @@ __attribute__((noinline)) static int pair_lane(struct ky_trace *trace, uint32_t 
 		result = ky_column_sort(&worker->edges);
 	if (result < 0)
 		return result;
-	is_going = ky_cursor_begin(&cursor, &worker->edges, 0);
-	worker->first_ns = is_going ? cursor.time_ns : 0;
-	worker->is_worker |= is_going && !worker->is_thread_lane && !worker->is_shared;
-	for (; is_going; is_going = ky_cursor_next(&cursor)) {
-		const struct ky_edge_row *edge = (const void *)cursor.at;
-		uint64_t time_ns = cursor.time_ns;
-
-		if (!on_edge(&pairing, time_ns, edge))
-			return trace->pages.failed;
-		if (cursor.time_ns < worker->first_ns)
-			worker->first_ns = cursor.time_ns;
-		if (edge->word >> 24 == KY_EDGE_POLL)
-			time_ns += edge->duration_ns;
-		if (time_ns > worker->last_ns)
-			worker->last_ns = time_ns;
-		if (cursor.left == 0) /* the polls may lie there from now on */
-			ky_column_drop_block(&worker->edges, cursor.block);
-	}
+	if (!pair_edges(&pairing))
+		return trace->pages.failed;
 	if (pairing.is_parked && !close_park(&pairing, trace->run_last_ns, 0, KY_PARK_OPEN))
 		return trace->pages.failed;
 	/* Under an id that several threads share, nothing says that it was open until then. */

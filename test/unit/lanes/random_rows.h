@@ -62,7 +62,7 @@ static inline int plant(struct ky_forest *forest, const struct random_rows *rows
 
 	ky_forest_init(forest, random_row, rows);
 	for (uint32_t i = 0; i < rows->count && !result; i++)
-		result = ky_forest_add(forest, rows->starts[i], rows->lengths[i]);
+		result = ky_forest_add(forest, &rows->starts[i], &rows->lengths[i], 1);
 	return result ? result : ky_forest_finish(forest);
 }
 
