@@ -67,4 +67,26 @@ export async function drawn(page) {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => done())));
 }
 
+/** Keeps what a visitor has at the very moment at which the page says that all lanes are drawn:
+ * window.picture. longest: what clicks on each pixel of each lane of a worker in view select. */
+export async function watchPicture(page) {
+  await page.evaluate(() => {
+    const mark = performance.mark.bind(performance);
+    performance.mark = (name, options) => {
+      const { isExact, phase, canvas, rows } = window.kymo.state();
+      if (name === "kymo-first-picture") {
+        let longest = 0;
+        for (const row of rows.filter((one) => one.kind === "worker"))
+          for (let x = canvas.labels + 0.5; x < canvas.width; x++) {
+            const y = canvas.axis + row.top + 15;
+            const hit = y < canvas.height ? window.kymo.hit(canvas.x + x, canvas.y + y) : null;
+            longest = Math.max(longest, hit?.duration_ns ?? 0);
+          }
+        window.picture = { isExact, phase, longest };
+      }
+      return mark(name, options);
+    };
+  });
+}
+
 export const state = (page) => page.evaluate(() => window.kymo.state());

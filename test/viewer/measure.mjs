@@ -58,6 +58,16 @@ const phase = await open(page, file);
 const marks = await page.evaluate(() =>
   Object.fromEntries(performance.getEntriesByType("mark").map((one) => [one.name, one.startTime])),
 );
+const waited = await page.evaluate(
+  () => performance.getEntriesByName("kymo-read")[0].detail.waited,
+);
+/** Of the way to the first picture. */
+const steps = Object.fromEntries(
+  ["worker", "read", "loaded", "first-picture"].map((name, index, names) => [
+    name,
+    Math.round(marks[`kymo-${name}`] - marks[`kymo-${names[index - 1] ?? "open"}`]),
+  ]),
+);
 const { canvas } = await state(page);
 const x = canvas.x + canvas.labels + 600;
 const y = canvas.y + 100;
@@ -69,6 +79,7 @@ console.log(
   JSON.stringify({
     phase,
     first_picture_ms: Math.round(marks["kymo-first-picture"] - marks["kymo-open"]),
+    steps_ms: { ...steps, waited: Math.round(waited) },
     ready_ms: Math.round(marks["kymo-ready"] - marks["kymo-open"]),
     zoom_ms: zoom,
     move_ms: move,

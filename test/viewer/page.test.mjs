@@ -8,7 +8,18 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
-import { data, drawn, KYMO, newPage, open, settled, state, stop, VIEWER } from "./browser.mjs";
+import {
+  data,
+  drawn,
+  KYMO,
+  newPage,
+  open,
+  settled,
+  state,
+  stop,
+  VIEWER,
+  watchPicture,
+} from "./browser.mjs";
 
 const DEMO = data("dial9-0.5.7-demo.bin.gz");
 const OLDER = data("dial9-2026-05-demo.bin.gz");
@@ -135,6 +146,20 @@ test("at any zoom a click on a pixel selects its longest poll", async () => {
   }
   assert.ok(compared > ZOOMS);
   assert.deepEqual(page.troubles, []);
+  await page.close();
+});
+
+test("the first picture is called so when each lane is drawn from all events", async () => {
+  const page = await newPage();
+  await watchPicture(page);
+  for (const path of [OLDER, DEMO]) {
+    assert.equal(await open(page, path), "ready");
+    await page.waitForFunction(() => window.picture);
+    const { isExact, longest } = await page.evaluate(() => window.picture);
+    assert.equal(isExact, true);
+    assert.equal(longest, report(path).tables.polls.max_ns);
+    await page.evaluate(() => delete window.picture);
+  }
   await page.close();
 });
 

@@ -72,8 +72,8 @@ function useTimeline(
     timeline.current = one;
     const draw = (): void => {
       one.resize(element.clientWidth, element.clientHeight, window.devicePixelRatio || 1);
-      store.setPixels(one.pixels);
       clampScroll(store, element.clientHeight);
+      store.setCanvas(one.pixels, element.clientHeight);
       const scene = store.scene();
       if (scene) one.draw(scene);
     };

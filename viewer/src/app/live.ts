@@ -2,9 +2,9 @@
 // A process that runs: the page reads a newer copy of its ring again and again, as long as its end
 // is in view and nothing of the copy is being looked at.
 import type { Engine } from "../engine/client";
-import { NONE, type Served, type ViewAnswer } from "../engine/protocol";
+import { NONE, type Opened, type Served, type ViewAnswer } from "../engine/protocol";
 import { findServed } from "../engine/served";
-import { layRows, wantedOf } from "../layout/rows";
+import { layRows, rowsWithin, wantedOf } from "../layout/rows";
 import type { PointsLane, Report, TraceInfo } from "../model/trace";
 import type { Range } from "../model/view";
 import type { Store } from "./store";
@@ -55,24 +55,25 @@ export async function readCopy(
   rangeOf: (trace: TraceInfo) => Range,
 ): Promise<Copy | null> {
   let engine: Engine | null = null;
-  const lanes = await new Promise<string | null>((done) => {
+  const opened = await new Promise<Opened | null>((done) => {
     engine = store.engineBeside(file, name, done, () => done(null));
     if (!engine) done(null);
   });
   const next = engine as Engine | null;
-  const report = lanes ? await next?.ask<Report>({ op: "findings" }) : null;
-  if (!next || !lanes || !report) {
+  const report = opened ? await next?.ask<Report>({ op: "findings" }) : null;
+  if (!next || !opened || !report) {
     next?.close();
     return null;
   }
-  const trace = JSON.parse(lanes) as TraceInfo;
-  const pointsLanes = (await next.ask<PointsLane[]>({ op: "pointsList" })) ?? [];
+  const trace = JSON.parse(opened.lanes) as TraceInfo;
+  const pointsLanes = JSON.parse(opened.points) as PointsLane[];
+  const rows = layRows(trace, "", store.folded, pointsLanes, store.charts);
   const { from, to } = rangeOf(trace);
   const answer = await next.strips({
     from,
     to,
     pixels: store.pixels,
-    wanted: wantedOf(layRows(trace, "", store.folded, pointsLanes, store.charts)),
+    wanted: wantedOf(rowsWithin(rows, store.rowsAsked)),
   });
   return { engine: next, file, name, trace, report, pointsLanes, answer };
 }

@@ -8,6 +8,7 @@ import {
   NONE,
   POINTS,
   type Counts,
+  type Opened,
   type Points,
   type Served,
   type Strip,
@@ -18,9 +19,11 @@ import { fromDial9 } from "../model/dial9";
 import type { Beside } from "./beside";
 import type { Copy, Live } from "./live";
 import { markFinding } from "./evidence";
+import { markPicture, markSteps } from "./measured";
 import type { Mapped } from "./mapped";
 import { sceneOf } from "./scene";
-import { layRows, wantedOf, type Row } from "../layout/rows";
+import { isCovered, isSharp, windowOf } from "./picture";
+import { layRows, rowsWithin, wantedOf, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
 import { duration, moment, type Clock } from "../model/time";
 import type {
@@ -83,7 +86,11 @@ export class Store {
   names = new Map<number, string>();
   ranks = new Map<number, number>();
   scroll = 0;
-  pixels = 1;
+  /** Of the canvas, across; 0: there is none. */
+  pixels = 0;
+  private high = 0; // in pixels of CSS
+  /** The rows whose strips were asked last: from the top of all rows. */
+  rowsAsked: Range = { from: 0, to: 0 };
   selection: Selection | null = null;
   evidence: Mark[] = [];
   culprit = -1;
@@ -126,7 +133,7 @@ export class Store {
     const light = window.matchMedia("(prefers-color-scheme: light)").matches;
     this.view = fromHash(location.hash, 1, light ? "light" : "dark");
     this.setPhase("empty");
-    if (!host) window.addEventListener("hashchange", () => this.takeHash());
+    if (!host) window.addEventListener("hashchange", (event) => this.takeHash(event));
   }
 
   /* ---- who watches ---- */
@@ -197,7 +204,10 @@ export class Store {
         this.progress = { doing, done, all };
         this.changed();
       },
-      opened: (lanes) => this.opened(JSON.parse(lanes) as TraceInfo),
+      opened: ({ lanes, points, steps }) => {
+        if (!this.host) markSteps(steps);
+        this.opened(JSON.parse(lanes) as TraceInfo, JSON.parse(points) as PointsLane[]);
+      },
       failed: (sentence) => this.fail(sentence),
       view: (answer) => this.takeView(answer),
     });
@@ -207,7 +217,7 @@ export class Store {
   engineBeside(
     file: Blob | Served,
     name: string,
-    opened: (lanes: string) => void,
+    opened: (message: Opened) => void,
     failed: () => void,
   ): Engine | null {
     if (!this.wasm) return null;
@@ -268,6 +278,7 @@ export class Store {
     this.scroll = 0;
     this.undo = [];
     this.isPictureMarked = false;
+    this.pixels = 0;
     this.sentence = "";
   }
 
@@ -287,8 +298,9 @@ export class Store {
     this.changed();
   }
 
-  private opened(trace: TraceInfo): void {
+  private opened(trace: TraceInfo, points: PointsLane[]): void {
     this.takeTrace(trace);
+    this.pointsLanes = points;
     const wanted = this.view;
     const given = location.hash.length > 1 ? location.hash : this.firstHash;
     const start = BigInt(trace.start_mono_ns);
@@ -300,18 +312,7 @@ export class Store {
     this.beside?.link();
     this.range = rangeOf(this.option("range"));
     this.lay();
-    this.askView();
-    void this.askOverview();
-    void this.askPoints();
-    void this.findings();
-  }
-
-  private async askPoints(): Promise<void> {
-    const lanes = await this.engine?.ask<PointsLane[]>({ op: "pointsList" });
-    this.pointsLanes = lanes ?? [];
-    this.lay();
-    this.askView();
-    this.changed();
+    this.changed(); // the canvas comes, and asks for its pixels
   }
 
   get charts(): Set<string> {
@@ -372,19 +373,22 @@ export class Store {
     this.changed();
   }
 
-  setPixels(pixels: number): void {
-    if (pixels === this.pixels) return;
+  /** As the canvas is; it asks for what of the rows it does not have. */
+  setCanvas(pixels: number, high: number): void {
+    const isSame = pixels === this.pixels;
     this.pixels = pixels;
-    this.askView();
+    this.high = high;
+    if (!isSame || !isCovered(this.rows, this.rowsAsked, this.scroll, high)) this.askView();
   }
 
   private askView(): void {
-    if (!this.engine || !this.trace) return;
+    if (!this.engine || !this.trace || !this.pixels) return;
+    this.rowsAsked = windowOf(this.scroll, this.high);
     this.engine.askView({
       from: this.view.from,
       to: this.view.to,
       pixels: this.pixels,
-      wanted: wantedOf(this.rows),
+      wanted: wantedOf(rowsWithin(this.rows, this.rowsAsked)),
     });
     this.redraw();
   }
@@ -409,14 +413,12 @@ export class Store {
     for (const counts of answer.counts) this.counts.set(key(counts.lane, counts.layer), counts);
     for (const points of answer.points) this.points.set(key(points.lane, points.layer), points);
     this.redraw();
-    if (!this.isPictureMarked && this.trace) {
-      this.isPictureMarked = true;
-      this.changed();
-      if (this.host) return;
-      requestAnimationFrame(() =>
-        requestAnimationFrame(() => performance.mark("kymo-first-picture")),
-      );
-    }
+    if (this.isPictureMarked || !this.isExact) return;
+    this.isPictureMarked = true;
+    if (!this.host) markPicture();
+    // Not before: the worker does one thing at a time.
+    void this.askOverview();
+    void this.findings();
   }
 
   /** Both ends in ns; the range before can be had back with z. */
@@ -546,9 +548,11 @@ export class Store {
     }, 200);
   }
 
-  private takeHash(): void {
-    if (!this.trace || location.hash.replace(/^#/, "") === this.hash()) return;
-    const wanted = fromHash(location.hash, this.durationNs, this.view.theme);
+  /** The event says what was set, even where the address has been written anew meanwhile. */
+  private takeHash(event: HashChangeEvent): void {
+    const { hash } = new URL(event.newURL);
+    if (!this.trace || hash.replace(/^#/, "") === this.hash()) return;
+    const wanted = fromHash(hash, this.durationNs, this.view.theme);
     this.view = { ...wanted, from: this.view.from, to: this.view.to };
     document.documentElement.dataset["theme"] = wanted.theme;
     this.setRange(wanted.from, wanted.to);
@@ -557,6 +561,7 @@ export class Store {
     this.askView();
     void this.showTaskOf(wanted.task);
     if (wanted.selected) void this.selectById(wanted.selected);
+    this.saveHash();
     this.changed();
   }
 
@@ -692,7 +697,11 @@ export class Store {
   }
 
   async selectWorstInView(): Promise<void> {
-    const best = worstOf(this.rows, this.strips);
+    const workers = this.rows.filter((row) => row.kind === "worker");
+    const { from, to } = this.view;
+    const wanted = workers.map((row) => ({ lane: row.lane, layer: Layer.main }));
+    const answer = await this.engine?.strips({ from, to, pixels: 1, wanted });
+    const best = worstOf(answer?.strips ?? []);
     if (best) await this.select(best);
   }
 
@@ -772,21 +781,11 @@ export class Store {
 
   readonly scene = (): Scene | null => sceneOf(this);
 
-  /** Every strip is of this very view. */
+  /** Every strip that is seen is of this very view. */
   get isExact(): boolean {
     if (!this.engine?.isDrawn) return false;
-    return wantedOf(this.rows).every((one) => {
-      const data =
-        this.strips.get(key(one.lane, one.layer)) ??
-        this.counts.get(key(one.lane, one.layer)) ??
-        this.points.get(key(one.lane, one.layer));
-      return (
-        data !== undefined &&
-        data.from === this.view.from &&
-        data.to === this.view.to &&
-        data.pixels === this.pixels
-      );
-    });
+    const rows = rowsWithin(this.rows, { from: this.scroll, to: this.scroll + this.high });
+    return this.pixels > 0 && isSharp(wantedOf(rows), this);
   }
 
   askStrips(question: Parameters<Engine["strips"]>[0]): Promise<unknown> {

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The page's end of the worker: one trace, questions and their answers.
-import type { FromWorker, Question, Served, ToWorker, ViewAnswer, Wanted } from "./protocol";
+import type {
+  FromWorker,
+  Opened,
+  Question,
+  Served,
+  ToWorker,
+  ViewAnswer,
+  Wanted,
+} from "./protocol";
 
 export interface Listener {
   progress(doing: string, done: number, all: number): void;
-  opened(lanes: string): void;
+  opened(message: Opened): void;
   failed(sentence: string): void;
   view(answer: ViewAnswer): void;
 }
@@ -91,7 +99,7 @@ export class Engine {
         this.listener.progress(message.doing, message.done, message.all);
         break;
       case "opened":
-        this.listener.opened(message.lanes);
+        this.listener.opened(message);
         break;
       case "failed":
         this.listener.failed(message.sentence);

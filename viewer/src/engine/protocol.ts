@@ -100,13 +100,30 @@ export interface Served {
   revision: string;
 }
 
+/** Of opening, for measurement: moments in ms since the epoch, and what was waited for bytes. */
+export interface Steps {
+  begun: number;
+  read: number;
+  loaded: number;
+  waited: number;
+}
+
 export type ToWorker =
   | { kind: "open"; wasm: ArrayBuffer; file: Blob | Served; name: string }
   | { kind: "ask"; id: number; question: Question };
 
+/** lanes, points: JSON of what there is to draw. */
+export interface Opened {
+  kind: "opened";
+  lanes: string;
+  points: string;
+  memory: number;
+  steps: Steps;
+}
+
 export type FromWorker =
   | { kind: "progress"; doing: string; done: number; all: number }
-  | { kind: "opened"; lanes: string; memory: number }
+  | Opened
   | { kind: "failed"; sentence: string }
   | { kind: "answer"; id: number; json: string }
   | { kind: "view"; id: number; answer: ViewAnswer }

@@ -10,6 +10,7 @@ import {
   type Points,
   type Question,
   type Served,
+  type Steps,
   type Strip,
   type ToWorker,
   type Wanted,
@@ -85,6 +86,8 @@ function fileReader(file: Blob): Reader {
 }
 
 class Windows {
+  /** Spent waiting for bytes, in ms. */
+  waited = 0;
   private window = new Uint8Array(0);
   private at = 0;
   private said = -PROGRESS_BYTES;
@@ -93,12 +96,14 @@ class Windows {
 
   read(offset: number, out: number, capacity: number): number {
     if (offset < this.at || offset >= this.at + this.window.length) {
+      const since = performance.now();
       try {
         const end = Math.min(offset + WINDOW_BYTES, this.file.size);
         this.window = new Uint8Array(this.file.read(offset, end));
       } catch {
         return -5;
       }
+      this.waited += performance.now() - since;
       this.at = offset;
       if (Math.abs(offset - this.said) >= PROGRESS_BYTES) {
         this.said = offset;
@@ -206,7 +211,15 @@ async function readerOf(given: Blob | Served, name: string): Promise<Reader | nu
   }
 }
 
+/** begun, read: since the worker began. */
+function steps(begun: number, read: number, windows: Windows): Steps {
+  const from = performance.timeOrigin;
+  const loaded = from + performance.now();
+  return { begun: from + begun, read: from + read, loaded, waited: windows.waited };
+}
+
 async function open(wasm: ArrayBuffer, given: Blob | Served, name: string): Promise<void> {
+  const begun = performance.now();
   let windows: Windows | null = null;
   const compiling = WebAssembly.instantiate(wasm, {
     host: {
@@ -221,18 +234,27 @@ async function open(wasm: ArrayBuffer, given: Blob | Served, name: string): Prom
   const file = await readerOf(given, name);
   if (!file) return;
   engine = (await compiling).instance.exports as unknown as Exports;
-  windows = new Windows(file);
+  const reading = (windows = new Windows(file));
+  const since = performance.now();
   const code = engine.kymo_open(file.size, putText(name));
   windows = null;
   if (code < 0) {
     say({ kind: "failed", sentence: sentenceOf(code, name) });
     return;
   }
-  if (engine.kymo_lanes() < 0) {
+  const lanes = engine.kymo_lanes() < 0 ? "" : result();
+  const points = engine.kymo_points_list() < 0 ? "" : result();
+  if (!lanes || !points) {
     say({ kind: "failed", sentence: sentenceOf(-12, name) });
     return;
   }
-  say({ kind: "opened", lanes: result(), memory: engine.memory.buffer.byteLength });
+  say({
+    kind: "opened",
+    lanes,
+    points,
+    memory: engine.memory.buffer.byteLength,
+    steps: steps(begun, since, reading),
+  });
 }
 
 function strip(wanted: Wanted, from: number, to: number, pixels: number): Strip | null {

@@ -229,6 +229,11 @@ export function layRows(
   });
 }
 
+/** Those that reach into a range, from the top of all rows. */
+export function rowsWithin(rows: readonly Row[], range: { from: number; to: number }): Row[] {
+  return rows.filter((row) => row.top < range.to && row.top + row.height > range.from);
+}
+
 export function wantedOf(rows: readonly Row[]): Wanted[] {
   return rows.flatMap((row) => row.wanted);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What can be chosen: the selection, the worst poll in view, the order of kinds of task.
 import { Layer, NONE, type Strip } from "../engine/protocol";
-import { key, type Hit } from "../draw/timeline";
-import type { Row } from "../layout/rows";
+import type { Hit } from "../draw/timeline";
 import type { EventFacts, PollFacts, Report, RunFacts, SpanFacts, WhyAnswer } from "./trace";
 
 export interface Selection {
@@ -23,18 +22,16 @@ export function selectionOf(of: Pick<Selection, "kind" | "lane" | "layer" | "row
   return { ...of, poll: null, span: null, run: null, event: null, why: null, isWhyAsked: false };
 }
 
-/** The longest poll that any pixel of the workers shows. */
-export function worstOf(rows: readonly Row[], strips: ReadonlyMap<string, Strip>): Hit | null {
+/** The longest poll of these strips; of equal ones the first. */
+export function worstOf(strips: readonly Strip[]): Hit | null {
   let best: Hit | null = null;
-  for (const row of rows) {
-    const strip = row.kind === "worker" ? strips.get(key(row.lane, Layer.main)) : undefined;
-    if (!strip) continue;
+  for (const strip of strips) {
     for (let at = 0; at < strip.pixels; at++) {
       const length = strip.length[at] ?? 0;
       if (strip.row[at] === NONE || (best && length <= best.duration_ns)) continue;
       best = {
         kind: "poll",
-        lane: row.lane,
+        lane: strip.lane,
         layer: Layer.main,
         row: strip.row[at] ?? 0,
         start_ns: strip.start[at] ?? 0,
