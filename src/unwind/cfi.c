@@ -29,7 +29,7 @@ enum {
 	OP_REGISTER_31 = 0x8f
 };
 
-static uint64_t take(struct ky_cfi_cursor *cursor, uint32_t bytes)
+static inline uint64_t take(struct ky_cfi_cursor *cursor, uint32_t bytes)
 {
 	uint64_t value = 0;
 
@@ -43,7 +43,7 @@ static uint64_t take(struct ky_cfi_cursor *cursor, uint32_t bytes)
 	return value;
 }
 
-static uint64_t take_uleb(struct ky_cfi_cursor *cursor)
+static uint64_t take_long_uleb(struct ky_cfi_cursor *cursor)
 {
 	uint64_t value = 0;
 
@@ -56,6 +56,14 @@ static uint64_t take_uleb(struct ky_cfi_cursor *cursor)
 	}
 	cursor->is_bad = true;
 	return 0;
+}
+
+/* Most take one byte. */
+static inline uint64_t take_uleb(struct ky_cfi_cursor *cursor)
+{
+	if (cursor->at < cursor->end && !(*cursor->at & 0x80))
+		return *cursor->at++;
+	return take_long_uleb(cursor);
 }
 
 static int64_t take_sleb(struct ky_cfi_cursor *cursor)
@@ -160,8 +168,8 @@ static uint64_t find_description(const struct ky_cfi_source *source, uint64_t pc
 
 /* ---- rules ---- */
 
-static void set_rule(struct ky_cfi_machine *machine, struct ky_cfi_cursor *cursor, uint64_t idx,
-		     enum ky_cfi_kind kind, int64_t offset)
+static inline void set_rule(struct ky_cfi_machine *machine, struct ky_cfi_cursor *cursor,
+			    uint64_t idx, enum ky_cfi_kind kind, int64_t offset)
 {
 	if (idx >= KY_UNWIND_REGISTERS) {
 		if (idx >= 256)
@@ -311,9 +319,13 @@ static void step_extended(struct ky_cfi_machine *machine, struct ky_cfi_cursor *
 		machine->location = take_pointer(cursor, machine->pointer_encoding, 0);
 		break;
 	case 0x02: /* advance_loc1, 2, 4 */
+		machine->location += take(cursor, 1) * machine->code_align;
+		break;
 	case 0x03:
+		machine->location += take(cursor, 2) * machine->code_align;
+		break;
 	case 0x04:
-		machine->location += take(cursor, 1u << (opcode - 2)) * machine->code_align;
+		machine->location += take(cursor, 4) * machine->code_align;
 		break;
 	case 0x05: /* offset_extended */
 		idx = take_uleb(cursor);
@@ -392,7 +404,7 @@ static void step_extended(struct ky_cfi_machine *machine, struct ky_cfi_cursor *
 	}
 }
 
-static void step(struct ky_cfi_machine *machine, struct ky_cfi_cursor *cursor)
+static inline void step(struct ky_cfi_machine *machine, struct ky_cfi_cursor *cursor)
 {
 	uint32_t byte = (uint32_t)take(cursor, 1), low = byte & 0x3f;
 
@@ -426,6 +438,28 @@ static size_t read_entry(const struct ky_cfi_source *source, uint64_t address, u
 	    source->read(source->ctx, address + sizeof(length), out, length) != length)
 		return 0;
 	return length;
+}
+
+/* The bytes after the length where they lie, else a copy of them; *count as read_entry() returns
+ * it. */
+static const uint8_t *borrow_entry(const struct ky_cfi_source *source, uint64_t address,
+				   uint8_t *copy, size_t capacity, size_t *count)
+{
+	const uint8_t *at = NULL;
+	size_t bytes = 0;
+	uint32_t length;
+
+	if (source->borrow)
+		at = source->borrow(source->ctx, address, &bytes);
+	if (at && bytes >= sizeof(length)) {
+		memcpy(&length, at, sizeof(length));
+		if (length >= 8 && length <= capacity && length <= bytes - sizeof(length)) {
+			*count = length;
+			return at + sizeof(length);
+		}
+	}
+	*count = read_entry(source, address, copy, capacity);
+	return copy;
 }
 
 static bool take_augmentation(struct ky_cfi_machine *machine, struct ky_cfi_cursor *cursor,
@@ -499,21 +533,36 @@ static bool parse_common(struct ky_cfi_machine *machine, const struct ky_cfi_sou
 	return true;
 }
 
+/* Returns false when there is no entry that says what it belongs to; *common gets that. */
+static bool begin_entry(struct ky_cfi_machine *machine, const struct ky_cfi_source *source,
+			uint64_t address, struct ky_cfi_cursor *out, uint64_t *common)
+{
+	size_t count;
+	const uint8_t *bytes = borrow_entry(source, address, machine->function_bytes,
+					    sizeof(machine->function_bytes), &count);
+	uint64_t back;
+
+	*out = (struct ky_cfi_cursor){.at = bytes,
+				      .end = bytes + count,
+				      .address = address + sizeof(uint32_t),
+				      .start = bytes};
+	back = take(out, 4);
+	*common = out->address - back;
+	return count && back && back <= out->address;
+}
+
 bool ky_cfi_begin(struct ky_cfi_machine *machine, const struct ky_cfi_source *source,
 		  uint64_t address)
 {
-	size_t count = read_entry(source, address, machine->function_bytes,
-				  sizeof(machine->function_bytes));
-	struct ky_cfi_cursor cursor = {.at = machine->function_bytes,
-				       .end = machine->function_bytes + count,
-				       .address = address + sizeof(uint32_t),
-				       .start = machine->function_bytes};
-	uint64_t back = take(&cursor, 4), common = cursor.address - back, bytes;
+	struct ky_cfi_cursor cursor;
+	uint64_t common, bytes;
 
-	if (count == 0 || back == 0 || back > cursor.address)
+	if (!begin_entry(machine, source, address, &cursor, &common))
 		return false;
+	/* Reading that may take away what was borrowed. */
 	if ((common != machine->common_address || common == 0) &&
-	    !parse_common(machine, source, common))
+	    (!parse_common(machine, source, common) ||
+	     !begin_entry(machine, source, address, &cursor, &common)))
 		return false;
 	machine->start = take_pointer(&cursor, machine->pointer_encoding, 0);
 	machine->bytes = take_pointer(&cursor, machine->pointer_encoding & PE_FORMAT, 0);
@@ -528,6 +577,12 @@ bool ky_cfi_begin(struct ky_cfi_machine *machine, const struct ky_cfi_source *so
 	return !cursor.is_bad;
 }
 
+/* An instruction that moves on ends the row in front of it. */
+static inline bool moves_on(uint8_t opcode)
+{
+	return opcode >> 6 == 1 || (opcode >= 1 && opcode <= 4);
+}
+
 bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn report, void *ctx)
 {
 	struct ky_cfi_cursor cursor = machine->program;
@@ -537,23 +592,14 @@ bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn report, void *ctx
 	machine->saved_count = 0;
 	machine->location = machine->start;
 	while (cursor.at < cursor.end) {
-		struct ky_cfi_row *row = &machine->row;
-
-		/* An instruction that moves on ends the row in front of it. */
-		switch (*cursor.at >> 6 == 1 ? 1 : *cursor.at) {
-		case 1:
-		case 2:
-		case 3:
-		case 4:
-			report(ctx, reported, row);
+		if (moves_on(*cursor.at)) {
+			report(ctx, reported, &machine->row);
 			step(machine, &cursor);
 			if (machine->location < reported)
 				cursor.is_bad = true;
 			reported = machine->location;
-			break;
-		default:
+		} else {
 			step(machine, &cursor);
-			break;
 		}
 		if (cursor.is_bad)
 			return false;

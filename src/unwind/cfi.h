@@ -23,6 +23,10 @@
 struct ky_cfi_source {
 	/* Up to `bytes`; returns how many. */
 	size_t (*read)(void *ctx, uint64_t address, void *out, size_t bytes);
+	/* The same without a copy: *bytes gets how many lie there, which may be fewer than there
+	 * are; valid up to the next call of either. NULL: none does; `borrow` itself may be NULL.
+	 */
+	const uint8_t *(*borrow)(void *ctx, uint64_t address, size_t *bytes);
 	void *ctx;
 	uint64_t header, header_bytes; /* .eh_frame_hdr; 0 bytes: there is none */
 };
@@ -81,7 +85,7 @@ struct ky_cfi_machine {
 	struct ky_cfi_row saved[KY_CFI_DEPTH_MAX];
 	uint32_t saved_count;
 	uint64_t location;
-	struct ky_cfi_cursor program;
+	struct ky_cfi_cursor program; /* in function_bytes, or in what the source has lent */
 	uint8_t function_bytes[KY_CFI_FUNCTION_BYTES_MAX];
 	uint8_t common_bytes[KY_CFI_COMMON_BYTES_MAX];
 };
@@ -99,7 +103,8 @@ static inline uint64_t ky_cfi_from_header(const struct ky_cfi_source *source, in
 	return source->header + (uint64_t)(int64_t)number;
 }
 
-/* Reads the function described at `address` (an FDE): start, bytes, is_signal. */
+/* Reads the function described at `address` (an FDE): start, bytes, is_signal. It is open up to the
+ * next call of the source. */
 bool ky_cfi_begin(struct ky_cfi_machine *machine, const struct ky_cfi_source *source,
 		  uint64_t address);
 

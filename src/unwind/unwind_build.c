@@ -42,12 +42,14 @@ static void fill_blocks(struct ky_unwind_builder *builder, uint64_t pc)
 		if (builder->blocks_waiting == KY_UNWIND_ROWS_AT_ONCE)
 			flush_blocks(builder);
 	}
+	builder->blocks_end = done < builder->block_count ? (uint64_t)done * KY_UNWIND_BLOCK_BYTES :
+							    UINT64_MAX;
 }
 
 /* The newest row is settled: another one follows. */
 static void settle(struct ky_unwind_builder *builder)
 {
-	if (builder->row_count > 0)
+	if (builder->row_count > 0 && builder->last.pc > builder->blocks_end)
 		fill_blocks(builder, builder->last.pc);
 	if (builder->rows_offset + ((uint64_t)builder->row_count + 1) * sizeof(builder->rows[0]) >
 	    builder->end_offset) {
@@ -97,7 +99,6 @@ static void take_row(void *ctx, uint64_t pc, const struct ky_cfi_row *row)
 
 	if (pc >= builder->function_end)
 		return;
-	memset(&wide, 0, sizeof(wide));
 	rule = ky_unwind_pack(row, builder->is_signal, &wide);
 	if (rule == KY_UNWIND_WIDE)
 		rule = add_wide(builder, &wide);
@@ -137,13 +138,12 @@ static bool take_function(struct ky_unwind_builder *builder, const struct ky_cfi
 {
 	struct ky_cfi_machine *machine = &builder->machine;
 	uint64_t filled = (builder->function_end + CODE_ALIGN - 1) & ~(CODE_ALIGN - 1);
-	bool is_open = ky_cfi_begin(machine, source, address) && machine->start == start &&
-		       machine->bytes <= builder->limit - start;
 	uint64_t at;
 
 	if (start > filled)
 		take_gap(builder, source, start);
-	if (!is_open) {
+	if (!ky_cfi_begin(machine, source, address) || machine->start != start ||
+	    machine->bytes > builder->limit - start) {
 		add_row(builder, start, KY_UNWIND_BEYOND);
 		builder->function_end = start + 1;
 		return false;

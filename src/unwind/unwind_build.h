@@ -30,7 +30,8 @@ struct ky_unwind_builder {
 	uint32_t blocks_written, rows_written;
 	uint32_t block_count, row_count; /* with what waits below */
 	uint32_t blocks_waiting, rows_waiting, wide_count;
-	bool has_row; /* `last` is the newest row, not yet among those that wait */
+	uint64_t blocks_end; /* where the first block begins that says nothing yet */
+	bool has_row;        /* `last` is the newest row, not yet among those that wait */
 	struct ky_unwind_row last;
 	uint64_t function_end;
 	bool is_signal;

@@ -38,26 +38,35 @@ struct program_header {
 _Static_assert(sizeof(struct elf_header) == 64, "as in the file");
 _Static_assert(sizeof(struct program_header) == 56, "as in the file");
 
+/* The window with so many bytes from there on, or a fresh one with as many as there are. */
+static struct ky_unwind_window *window_of(struct ky_unwind_object *object, uint64_t at,
+					  size_t bytes)
+{
+	struct ky_unwind_window *window;
+
+	for (uint32_t i = 0; i < KY_UNWIND_WINDOWS; i++) {
+		window = &object->windows[i];
+		if (at - window->start < window->bytes &&
+		    bytes <= window->bytes - (at - window->start))
+			return window;
+	}
+	window = &object->windows[object->next_window++ % KY_UNWIND_WINDOWS];
+	window->start = at;
+	window->bytes = object->read(object->ctx, at, window->data, sizeof(window->data));
+	if (window->bytes > sizeof(window->data))
+		window->bytes = 0;
+	return window;
+}
+
 /* Through the windows: entries lie one after the other, mostly. */
 static size_t read_raw(struct ky_unwind_object *object, uint64_t at, void *out, size_t bytes)
 {
-	struct ky_unwind_window *window = NULL;
+	struct ky_unwind_window *window;
 	size_t count;
 
 	if (bytes > KY_UNWIND_WINDOW_BYTES / 2)
 		return object->read(object->ctx, at, out, bytes);
-	for (uint32_t i = 0; i < KY_UNWIND_WINDOWS; i++)
-		if (at >= object->windows[i].start &&
-		    at - object->windows[i].start < object->windows[i].bytes &&
-		    bytes <= object->windows[i].bytes - (at - object->windows[i].start))
-			window = &object->windows[i];
-	if (!window) {
-		window = &object->windows[object->next_window++ % KY_UNWIND_WINDOWS];
-		window->start = at;
-		window->bytes = object->read(object->ctx, at, window->data, sizeof(window->data));
-		if (window->bytes > sizeof(window->data))
-			window->bytes = 0;
-	}
+	window = window_of(object, at, bytes);
 	count = window->bytes - (size_t)(at - window->start);
 	if (count > bytes)
 		count = bytes;
@@ -65,24 +74,48 @@ static size_t read_raw(struct ky_unwind_object *object, uint64_t at, void *out, 
 	return count;
 }
 
-/* For the machine: at an address as linked. */
-static size_t read_linked(void *ctx, uint64_t address, void *out, size_t bytes)
+/* Where the bytes at an address as linked lie, and how many there are; 0: none. */
+static uint64_t find_linked(const struct ky_unwind_object *object, uint64_t address,
+			    uint64_t *bytes)
 {
-	struct ky_unwind_object *object = ctx;
-
 	for (uint32_t i = 0; i < object->segment_count; i++) {
 		const struct ky_unwind_segment *segment = &object->segments[i];
 		uint64_t at = address - segment->address;
 
 		if (address < segment->address || at >= segment->file_bytes)
 			continue;
-		if (bytes > segment->file_bytes - at)
-			bytes = (size_t)(segment->file_bytes - at);
-		return read_raw(object,
-				object->is_memory ? object->bias + address : segment->offset + at,
-				out, bytes);
+		*bytes = segment->file_bytes - at;
+		return object->is_memory ? object->bias + address : segment->offset + at;
 	}
+	*bytes = 0;
 	return 0;
+}
+
+/* For the machine: at an address as linked. */
+static size_t read_linked(void *ctx, uint64_t address, void *out, size_t bytes)
+{
+	struct ky_unwind_object *object = ctx;
+	uint64_t there, at = find_linked(object, address, &there);
+
+	return there ? read_raw(object, at, out, bytes < there ? bytes : (size_t)there) : 0;
+}
+
+static const uint8_t *borrow_linked(void *ctx, uint64_t address, size_t *bytes)
+{
+	struct ky_unwind_object *object = ctx;
+	uint64_t there, at = find_linked(object, address, &there);
+	const struct ky_unwind_window *window;
+	size_t skipped;
+
+	*bytes = 0;
+	if (!there)
+		return NULL;
+	window = window_of(object, at, 1);
+	if (!window->bytes)
+		return NULL;
+	skipped = (size_t)(at - window->start);
+	*bytes = window->bytes - skipped < there ? window->bytes - skipped : (size_t)there;
+	return window->data + skipped;
 }
 
 static void take_segment(struct ky_unwind_object *object, const struct program_header *from)
@@ -117,6 +150,7 @@ int ky_unwind_object_init(struct ky_unwind_object *object, ky_unwind_read_fn rea
 	object->is_memory = is_memory;
 	object->image = image;
 	object->source.read = read_linked;
+	object->source.borrow = borrow_linked;
 	object->source.ctx = object;
 	if (read_raw(object, image, &header, sizeof(header)) != sizeof(header))
 		return KYMO_E_TRUNCATED;

@@ -11,7 +11,7 @@ static uint32_t place_of(const struct ky_cfi_rule *rule)
 {
 	if (rule->kind == KY_CFI_SAME)
 		return 0;
-	if (rule->kind != KY_CFI_AT_CFA || rule->offset >= 0 || rule->offset % 8 ||
+	if (rule->kind != KY_CFI_AT_CFA || rule->offset >= 0 || rule->offset & 7 ||
 	    rule->offset <= INT16_MIN)
 		return LOST;
 	return (uint32_t)(-rule->offset / 8);
@@ -63,7 +63,8 @@ static uint32_t pack_wide(const struct ky_cfi_row *row, uint32_t fp, uint32_t se
 	return KY_UNWIND_WIDE;
 }
 
-uint32_t ky_unwind_pack(const struct ky_cfi_row *row, bool is_signal, struct ky_unwind_wide *wide)
+static __attribute__((noinline)) uint32_t pack_any(const struct ky_cfi_row *row, bool is_signal,
+						   struct ky_unwind_wide *wide)
 {
 	const struct ky_cfi_rule *ra = &row->rules[KY_UNWIND_RA];
 	uint32_t place_fp = place_of(&row->rules[KY_UNWIND_FP]);
@@ -92,10 +93,49 @@ uint32_t ky_unwind_pack(const struct ky_cfi_row *row, bool is_signal, struct ky_
 		kind = KY_UNWIND_BY_FP;
 	if (row->cfa == KY_CFI_CFA_REGISTER && row->cfa_register == KY_UNWIND_SECOND)
 		kind = KY_UNWIND_BY_SECOND;
-	if (fits && kind != KY_UNWIND_WIDE && row->cfa_offset >= 0 && row->cfa_offset % 8 == 0 &&
-	    row->cfa_offset / 8 <= KY_UNWIND_OFFSET_MAX)
-		return compose(kind, (uint32_t)(row->cfa_offset / 8), fp, second);
+	if (fits && kind != KY_UNWIND_WIDE && row->cfa_offset >= 0 && !(row->cfa_offset & 7) &&
+	    row->cfa_offset >> 3 <= KY_UNWIND_OFFSET_MAX)
+		return compose(kind, (uint32_t)(row->cfa_offset >> 3), fp, second);
 	return pack_wide(row, place_fp, place_second, wide);
+}
+
+/* A place that 7 bits hold, as nearly all are. */
+static inline bool pack_usual(const struct ky_cfi_rule *rule, uint32_t *out)
+{
+	uint64_t below = 0 - (uint64_t)rule->offset;
+
+	*out = 0;
+	if (rule->kind == KY_CFI_SAME)
+		return true;
+	*out = (uint32_t)(below >> 3);
+	return rule->kind == KY_CFI_AT_CFA && !(below & 7) && below >= 16 &&
+	       below <= 8 * KY_UNWIND_SAVED_MAX;
+}
+
+/* 0: none of those that are found by a register alone. */
+static inline uint32_t kind_of(const struct ky_cfi_row *row)
+{
+	if (row->cfa != KY_CFI_CFA_REGISTER)
+		return 0;
+	return row->cfa_register == KY_UNWIND_SP     ? KY_UNWIND_BY_SP :
+	       row->cfa_register == KY_UNWIND_FP     ? KY_UNWIND_BY_FP :
+	       row->cfa_register == KY_UNWIND_SECOND ? KY_UNWIND_BY_SECOND :
+						       0;
+}
+
+uint32_t ky_unwind_pack(const struct ky_cfi_row *row, bool is_signal, struct ky_unwind_wide *wide)
+{
+	const struct ky_cfi_rule *ra = &row->rules[KY_UNWIND_RA];
+	uint32_t kind = kind_of(row), fp, second;
+	uint64_t offset = (uint64_t)row->cfa_offset;
+
+	if (kind && !is_signal && !(offset & 7) && offset >> 3 <= KY_UNWIND_OFFSET_MAX &&
+	    (KY_UNWIND_LINKED ? ra->kind != KY_CFI_UNDEFINED :
+				ra->kind == KY_CFI_AT_CFA && ra->offset == -8) &&
+	    pack_usual(&row->rules[KY_UNWIND_FP], &fp) &&
+	    pack_usual(&row->rules[KY_UNWIND_SECOND], &second))
+		return compose(kind, (uint32_t)(offset >> 3), fp, second);
+	return pack_any(row, is_signal, wide);
 }
 
 /* ---- lookup ---- */
