@@ -387,7 +387,7 @@ static int drain(struct attachment *attachment, struct ky_run_rings *rings)
 		}
 		rest(pace_ns);
 	}
-	ky_run_rings_finish(rings);
+	ky_run_rings_finish(rings, false);
 	ky_run_rings_totals(rings, &totals);
 	if (attachment->is_json)
 		say_trace_json(attachment, &totals);

@@ -244,12 +244,22 @@ static uint64_t rest_ns(uint64_t age_ns)
 	return ns < CHECK_NS ? CHECK_NS : ns < CHECK_NS_MAX ? ns : CHECK_NS_MAX;
 }
 
+/* No process of it runs any more. */
+static bool is_session_over(const struct session *session, uint64_t start_ns)
+{
+	uint64_t age_ns = ky_now_ns(CLOCK_MONOTONIC) - start_ns;
+	uint32_t first = ky_run_process_first((uint32_t)session->child.pid, age_ns);
+
+	return !ky_run_process_of_session_exists(session->environment.session, first);
+}
+
 static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
 	uint64_t pace_ns = 0, waited_ns = 0, check_ns = 0;
 	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), report_ns = start_ns + REPORT_NS;
 	uint32_t readings = 0;
+	bool is_alone = false;
 
 	ky_oom_watch_child(&session->oom, (uint32_t)session->child.pid);
 	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
@@ -281,17 +291,14 @@ static void record_until_the_end(struct session *session)
 		if (totals.live_count > 0)
 			report_waiting(session);
 		else if (waited_ns >= LATE_RING_NS ||
-			 !ky_run_process_of_session_exists(
-				 session->environment.session,
-				 ky_run_process_first((uint32_t)session->child.pid,
-						      ky_now_ns(CLOCK_MONOTONIC) - start_ns)))
+			 (is_alone = is_session_over(session, start_ns)))
 			break;
 		else
 			waited_ns += pace_ns;
 		ky_run_child_wait(&session->child, pace_ns);
 	}
 	note_room(session);
-	ky_run_rings_finish(session->rings);
+	ky_run_rings_finish(session->rings, is_alone);
 }
 
 /* What is lost on the way to the disk is not mended by a larger ring. */

@@ -29,6 +29,9 @@ enum {
 #define YOUNG_NS UINT64_C(500000000)
 #define NUMBERS_MIN 32768u
 #define WALKS_MAX 8u
+#define WANTED_BYTES 40u
+/* So many numbers are asked one by one: /proc lists all processes, most of them older. */
+#define NUMBERS_ASKED 256u
 
 struct process_status {
 	char state;
@@ -177,10 +180,10 @@ static enum sight check_stat(uint32_t pid, struct ended *ended)
 	return ky_run_process_stat_has_no_variables(text) ? OTHER : UNKNOWN;
 }
 
-static enum sight look_at(const char *name, const char *wanted, struct ended *ended)
+/* By its variables. UNKNOWN: it shows none; *error why. */
+static enum sight read_variables(uint32_t pid, const char *wanted, int *error)
 {
 	static char variables[128 << 10];
-	uint32_t pid = (uint32_t)strtoul(name, NULL, 10);
 	size_t used = 0;
 	char path[64];
 	ssize_t got;
@@ -188,7 +191,8 @@ static enum sight look_at(const char *name, const char *wanted, struct ended *en
 
 	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && (errno == EACCES || errno == EPERM))
+	*error = fd < 0 ? errno : 0;
+	if (*error == EACCES || *error == EPERM)
 		return OTHER;
 	while (fd >= 0 && used < sizeof(variables) &&
 	       (got = read(fd, variables + used, sizeof(variables) - used)) > 0)
@@ -196,8 +200,38 @@ static enum sight look_at(const char *name, const char *wanted, struct ended *en
 	if (fd >= 0)
 		close(fd);
 	if (used == 0)
-		return check_stat(pid, ended);
+		return UNKNOWN;
 	return has_session(variables, used, wanted) ? OURS : OTHER;
+}
+
+static enum sight look_at(const char *name, const char *wanted, struct ended *ended)
+{
+	uint32_t pid = (uint32_t)strtoul(name, NULL, 10);
+	int error;
+	enum sight sight = read_variables(pid, wanted, &error);
+
+	return sight == UNKNOWN ? check_stat(pid, ended) : sight;
+}
+
+/* One that has ended has left its children higher numbers, which are looked at after it. */
+static enum sight look_at_number(uint32_t pid, const char *wanted)
+{
+	struct process_status status = {0};
+	char text[1024];
+	int error;
+	enum sight sight = read_variables(pid, wanted, &error);
+
+	if (sight != UNKNOWN)
+		return sight;
+	if (error == ENOENT || !read_stat(pid, text, sizeof(text)) || !parse_stat(text, &status) ||
+	    has_ended(&status) || status.state == 'Z' || ky_run_process_stat_has_no_variables(text))
+		return OTHER;
+	return UNKNOWN;
+}
+
+static void put_wanted(char *out, uint64_t session)
+{
+	snprintf(out, WANTED_BYTES, "KYMO_SESSION=%016llx", (unsigned long long)session);
 }
 
 /* visit: false ends the walk. */
@@ -210,9 +244,9 @@ static bool walk(uint64_t session, uint32_t first, struct ended *ended, visit_fn
 	DIR *stream = opendir("/proc");
 	bool is_going = true, is_sure = true;
 	struct dirent *entry;
-	char wanted[40];
+	char wanted[WANTED_BYTES];
 
-	snprintf(wanted, sizeof(wanted), "KYMO_SESSION=%016llx", (unsigned long long)session);
+	put_wanted(wanted, session);
 	while (stream != NULL && is_going && (entry = readdir(stream)) != NULL) {
 		enum sight sight;
 
@@ -258,11 +292,38 @@ uint32_t ky_run_process_first(uint32_t pid, uint64_t age_ns)
 	return strtoull(text, NULL, 10) >= NUMBERS_MIN ? pid : 0;
 }
 
+/* From `first` up to the newest, also of those that come meanwhile. UNKNOWN: of some it is not
+ * known yet, or they are too many. */
+static enum sight look_at_numbers(uint64_t session, uint32_t first)
+{
+	enum sight all = OTHER;
+	char wanted[WANTED_BYTES];
+	uint64_t next = first, newest;
+
+	put_wanted(wanted, session);
+	while ((newest = newest_pid()) >= next) {
+		if (newest - first >= NUMBERS_ASKED)
+			return UNKNOWN;
+		for (; next <= newest; next++) {
+			enum sight sight = look_at_number((uint32_t)next, wanted);
+
+			if (sight == OURS)
+				return OURS;
+			all = sight == UNKNOWN ? UNKNOWN : all;
+		}
+	}
+	/* They may have begun anew. */
+	return newest >= first ? all : UNKNOWN;
+}
+
 bool ky_run_process_of_session_exists(uint64_t session, uint32_t first)
 {
 	static struct ended ended;
 	bool is_found = false;
+	enum sight sight = first ? look_at_numbers(session, first) : UNKNOWN;
 
+	if (sight != UNKNOWN)
+		return sight == OURS;
 	ended.count = 0;
 	for (uint32_t i = 0; i < WALKS_MAX; i++) {
 		uint64_t pid = newest_pid();

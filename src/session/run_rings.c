@@ -246,13 +246,14 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 	return due_ns > now_ns ? due_ns - now_ns : 0;
 }
 
-void ky_run_rings_finish(struct ky_run_rings *rings)
+void ky_run_rings_finish(struct ky_run_rings *rings, bool is_alone)
 {
 	uint64_t due_ns = UINT64_MAX;
 
 	scan(rings, true);
-	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
-	(void)ky_run_samplers_step(rings->samplers);
+	if (!is_alone)
+		ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
+	ky_run_samplers_end(rings->samplers);
 	step_all(rings, true, &due_ns);
 }
 

@@ -56,8 +56,9 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
  * Returns after how many nanoseconds it wants to be called again. */
 uint64_t ky_run_rings_step(struct ky_run_rings *rings);
 
-/* Finishes everything that is still there: a process that continues has its gates closed first. */
-void ky_run_rings_finish(struct ky_run_rings *rings);
+/* Finishes everything that is still there: a process that continues has its gates closed first.
+ * is_alone: no process of the session runs any more, so none holds a ring without a file. */
+void ky_run_rings_finish(struct ky_run_rings *rings, bool is_alone);
 
 void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals *out);
 

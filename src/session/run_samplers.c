@@ -9,6 +9,7 @@
 #include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <proc/run_process.h>
 #include <proc/thread_turns.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,6 +28,9 @@ struct ky_run_samplers {
 	struct ky_sampled_rings rings;
 	struct ky_cpu_sampler samples;
 	struct ky_off_cpu_sampler switches;
+	bool wants_switches; /* and has not tried them yet */
+	bool is_ending;
+	pid_t pid;                  /* of CMD, once it waits for its exec */
 	uint64_t turns, counted_ns; /* of all threads, and when */
 	uint64_t due_ns;
 };
@@ -76,7 +80,6 @@ static void leave(void *ctx, struct ky_sampled_ring *ring, uint32_t rate_hz)
 
 int ky_run_samplers_open(struct ky_run_samplers **out, const struct ky_sampling_options *options)
 {
-	const struct ky_perf_options switches = {.is_switches = true, .has_kernel = true};
 	struct ky_run_samplers *samplers = ky_alloc(sizeof(*samplers));
 	struct ky_cpu_sampler_options samples = {
 		.how = {.rate_hz = options->hz, .stack_bytes = STACK_BYTES, .has_kernel = true},
@@ -93,10 +96,16 @@ int ky_run_samplers_open(struct ky_run_samplers **out, const struct ky_sampling_
 	ky_cpu_sampler_init(&samplers->samples, &samples);
 	if (uses_perf(samplers))
 		(void)ky_cpu_sampler_test(&samplers->samples);
-	if (!options->is_without_switches)
-		(void)ky_off_cpu_sampler_open(&samplers->switches, &samplers->rings, &switches,
-					      false);
+	samplers->wants_switches = !options->is_without_switches;
 	return 0;
+}
+
+static void open_switches(struct ky_run_samplers *samplers)
+{
+	const struct ky_perf_options how = {.is_switches = true, .has_kernel = true};
+
+	samplers->wants_switches = false;
+	(void)ky_off_cpu_sampler_open(&samplers->switches, &samplers->rings, &how, false);
 }
 
 void ky_run_samplers_close(struct ky_run_samplers *samplers)
@@ -116,8 +125,7 @@ static uint8_t open_events(void *ctx, pid_t pid)
 	bool is_sampled = uses_perf(samplers) &&
 			  ky_cpu_sampler_start(&samplers->samples, (uint32_t)pid) == 0;
 
-	/* With what the samples' rings leave of the memory that one may lock. */
-	ky_switch_windows_start(samplers->switches.windows, pid);
+	samplers->pid = pid;
 	return is_sampled;
 }
 
@@ -149,6 +157,8 @@ int ky_run_samplers_attach(struct ky_run_samplers *samplers, uint32_t pid)
 		err = ky_cpu_sampler_attach(&samplers->samples, pid);
 	else if (samplers->options->hz)
 		err = -ENOTSUP;
+	if (samplers->wants_switches)
+		open_switches(samplers);
 	ky_switch_windows_attach(samplers->switches.windows, (pid_t)pid);
 	return err;
 }
@@ -251,7 +261,7 @@ void ky_run_samplers_add(struct ky_run_samplers *samplers, struct ky_run_sampled
 	const struct ky_guarded_area areas[] = {{sampled->ring.image, sampled->ring.image_bytes}};
 	struct adding adding = {samplers, sampled, fd};
 
-	if (!samplers || (!samplers->options->hz && !samplers->switches.windows))
+	if (!samplers || (!samplers->options->hz && samplers->options->is_without_switches))
 		return;
 	if (ky_sampled_rings_add(&samplers->rings, &sampled->ring))
 		(void)ky_ring_guard(areas, 1, add, &adding);
@@ -285,12 +295,45 @@ uint32_t ky_run_samplers_areas(const struct ky_run_samplers *samplers, struct ky
 
 /* ---- reading ---- */
 
+static bool has_living(const struct ky_sampled_rings *rings)
+{
+	for (uint32_t i = 0; i < rings->count; i++) {
+		const struct ky_run_sampled *sampled = (const void *)rings->list[i];
+
+		if (ky_run_process_is_alive(sampled->ring.pid,
+					    header_of(sampled)->start_time_ticks))
+			return true;
+	}
+	return false;
+}
+
+/* With the first ring that lives: a process that ends at once has no window, and does not pay for
+ * their trial and their rings. These take what the samples' rings leave of the memory that one may
+ * lock. */
+static void begin_switches(struct ky_run_samplers *samplers)
+{
+	if (!samplers->wants_switches || samplers->is_ending || !has_living(&samplers->rings))
+		return;
+	open_switches(samplers);
+	ky_switch_windows_start(samplers->switches.windows, samplers->pid);
+	for (uint32_t i = 0; i < samplers->rings.count; i++) {
+		struct ky_run_sampled *sampled = (void *)samplers->rings.list[i];
+
+		if (!sampled->area || !samplers->switches.windows)
+			continue;
+		open_class(sampled, sampled->fd, KY_SAMPLES_OFF_CPU, &sampled->ring.off_cpu);
+		ky_off_cpu_sampler_describe(&samplers->switches, &sampled->ring);
+	}
+}
+
 static int step(void *ctx)
 {
 	struct ky_run_samplers *samplers = ctx;
-	uint64_t switches_ns = ky_off_cpu_sampler_step(&samplers->switches);
-	uint64_t samples_ns = ky_cpu_sampler_step(&samplers->samples);
+	uint64_t switches_ns, samples_ns;
 
+	begin_switches(samplers);
+	switches_ns = ky_off_cpu_sampler_step(&samplers->switches);
+	samples_ns = ky_cpu_sampler_step(&samplers->samples);
 	samplers->due_ns = switches_ns < samples_ns ? switches_ns : samples_ns;
 	return 0;
 }
@@ -305,6 +348,14 @@ uint64_t ky_run_samplers_step(struct ky_run_samplers *samplers)
 	samplers->due_ns = UINT64_MAX;
 	(void)ky_ring_guard(areas, ky_run_samplers_areas(samplers, areas), step, samplers);
 	return samplers->due_ns;
+}
+
+void ky_run_samplers_end(struct ky_run_samplers *samplers)
+{
+	if (!samplers)
+		return;
+	samplers->is_ending = true;
+	(void)ky_run_samplers_step(samplers);
 }
 
 void ky_run_samplers_fetch(void *ctx)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* run_samplers.h - CPU samples and off-CPU times of all processes of a `kymo run`: one set of perf
- * events for all of them, opened while CMD waits for its exec, and the area of each ring, by its
- * descriptor. Where perf_event is refused or yields nothing, the processes sample themselves.
+ * events for all of them, opened while CMD waits for its exec; windows of switches, from the first
+ * ring on whose process lives; and the area of each ring, by its descriptor. Where perf_event is
+ * refused or yields nothing, the processes sample themselves.
  *
  * Threads: owner.
  */
@@ -44,6 +45,8 @@ void ky_run_samplers_remove(struct ky_run_samplers *samplers, struct ky_run_samp
 /* Reads what there is into the areas. Returns when it wants to be called again, CLOCK_MONOTONIC, so
  * that the kernel's rings do not overflow; UINT64_MAX: no time is too late. */
 uint64_t ky_run_samplers_step(struct ky_run_samplers *samplers);
+/* The last one: what has not begun yet does not begin. */
+void ky_run_samplers_end(struct ky_run_samplers *samplers);
 
 /* The same inside ky_ring_guard() of what ky_run_samplers_areas() names, for ky_drain_options.
  * ctx: the samplers. */

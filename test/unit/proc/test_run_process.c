@@ -240,8 +240,11 @@ static void run_process__old_zombie_is_ignored(void **state)
 	if (pid == 0)
 		_exit(0);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	/* Asked by its number, too. */
+	assert_false(ky_run_process_of_session_exists(SESSION, (uint32_t)pid));
 	assert_gone(SESSION);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(ky_run_process_of_session_exists(SESSION, (uint32_t)pid));
 }
 
 /* All fields of proc(5) up to env_end. */

@@ -143,7 +143,7 @@ static void run_rings__a_program_that_was_replaced_leaves_its_directory_at_once(
 		(void)ky_run_rings_step(rings);
 		ky_run_rings_totals(rings, &totals);
 	} while (totals.live_count > 1);
-	ky_run_rings_finish(rings);
+	ky_run_rings_finish(rings, false);
 	ky_run_rings_totals(rings, &totals);
 	assert_int_equal(totals.write_error, 0);
 	assert_int_equal(totals.lost_count, 0);
@@ -179,7 +179,7 @@ static void run_rings__totals_of_a_ring_that_was_cut_are_those_of_the_last_step(
 	assert_int_equal(after.event_count, before.event_count);
 	assert_int_equal(after.dropped_count, before.dropped_count);
 	assert_int_equal(after.error, 0);
-	ky_run_rings_finish(rings);
+	ky_run_rings_finish(rings, false);
 	ky_run_rings_totals(rings, &after);
 	assert_int_equal(after.live_count, 0);
 }

@@ -5,6 +5,8 @@
 #include "../../lib/cmocka_all.h"
 
 #include <session/run_samplers.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,28 +31,51 @@ static const struct ky_ring_header *header(void)
 	return (const void *)the_case.sampled.ring.image;
 }
 
+/* Of this process, as its ring's header says it. */
+static uint64_t start_ticks(void)
+{
+	char text[1024] = "", *at;
+	FILE *file = fopen("/proc/self/stat", "r");
+
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	assert_non_null(at);
+	return strtoull(at, NULL, 10);
+}
+
 /* A ring's file, with this much said to be for samples; timers take them, so perf_event is not
  * asked. */
-static struct case_ *open_case(uint64_t sample_bytes)
+static struct case_ *open_file(uint64_t sample_bytes, uint32_t pid, bool has_switches)
 {
-	const struct ky_ring_header made = {
-		.page_bytes = PAGE_BYTES, .sample_offset = AREA_AT, .sample_bytes = sample_bytes};
+	const struct ky_ring_header made = {.page_bytes = PAGE_BYTES,
+					    .sample_offset = AREA_AT,
+					    .sample_bytes = sample_bytes,
+					    .start_time_ticks = start_ticks()};
 	struct case_ *c = &the_case;
 
 	memset(c, 0, sizeof(*c));
 	c->options = (struct ky_sampling_options){
-		.hz = 99, .source = KY_SAMPLING_TIMERS, .is_without_switches = true};
+		.hz = 99, .source = KY_SAMPLING_TIMERS, .is_without_switches = !has_switches};
 	assert_int_equal(ky_run_samplers_open(&c->samplers, &c->options), 0);
 	c->fd = memfd_create("ring", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(c->fd, AREA_AT + AREA_BYTES), 0);
 	assert_int_equal(pwrite(c->fd, &made, sizeof(made), 0), sizeof(made));
-	c->sampled.ring.pid = 7;
+	c->sampled.ring.pid = pid;
 	c->sampled.ring.image_bytes = AREA_AT + AREA_BYTES;
 	c->sampled.ring.image = mmap(NULL, c->sampled.ring.image_bytes, PROT_READ, MAP_SHARED,
 				     c->fd, 0);
 	assert_true(c->sampled.ring.image != MAP_FAILED);
 	ky_run_samplers_add(c->samplers, &c->sampled, c->fd);
 	return c;
+}
+
+static struct case_ *open_case(uint64_t sample_bytes)
+{
+	return open_file(sample_bytes, 7, false);
 }
 
 static void close_case(struct case_ *c)
@@ -108,6 +133,30 @@ static void gate__leaves_the_child_to_itself_where_timers_are_asked_for(void **s
 	close_case(c);
 }
 
+/* Where they are refused, the area says so. */
+static void step__tries_windows_with_the_first_process_that_lives(void **state)
+{
+	struct case_ *c = open_file(AREA_BYTES, UINT32_MAX, true);
+
+	(void)state;
+	(void)ky_run_samplers_step(c->samplers);
+	assert_int_equal(c->sampled.ring.off_cpu.cell_count, 0);
+	c->sampled.ring.pid = (uint32_t)getpid();
+	(void)ky_run_samplers_step(c->samplers);
+	assert_true(c->sampled.ring.off_cpu.cell_count > 0);
+	close_case(c);
+}
+
+static void end__tries_no_windows_any_more(void **state)
+{
+	struct case_ *c = open_file(AREA_BYTES, (uint32_t)getpid(), true);
+
+	(void)state;
+	ky_run_samplers_end(c->samplers);
+	assert_int_equal(c->sampled.ring.off_cpu.cell_count, 0);
+	close_case(c);
+}
+
 static void probes__that_are_none_do_nothing(void **state)
 {
 	struct ky_run_sampled sampled = {.area = NULL};
@@ -115,6 +164,7 @@ static void probes__that_are_none_do_nothing(void **state)
 	(void)state;
 	ky_run_samplers_add(NULL, &sampled, -1);
 	assert_int_equal(ky_run_samplers_step(NULL), UINT64_MAX);
+	ky_run_samplers_end(NULL);
 	ky_run_samplers_fetch(NULL);
 	ky_run_samplers_fetch_last(NULL);
 	assert_int_equal(ky_run_samplers_areas(NULL, NULL), 0);
@@ -128,6 +178,8 @@ int main(void)
 		cmocka_unit_test(add__makes_and_announces_the_cells_that_are_wanted),
 		cmocka_unit_test(add__takes_no_area_that_the_file_has_not),
 		cmocka_unit_test(gate__leaves_the_child_to_itself_where_timers_are_asked_for),
+		cmocka_unit_test(step__tries_windows_with_the_first_process_that_lives),
+		cmocka_unit_test(end__tries_no_windows_any_more),
 		cmocka_unit_test(probes__that_are_none_do_nothing),
 	};
 
