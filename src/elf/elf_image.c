@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
+#include <base/sort_by_key.h>
 #include <elf.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -155,11 +156,34 @@ static int compare_symbols(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
+/* They come nearly in the order of their addresses, or in no order at all. */
+static void sort_symbols(struct ky_elf *elf)
+{
+	struct ky_elf_symbol *symbols = elf->symbols;
+
+	if (!ky_sort_by_key(symbols, elf->symbol_count, sizeof(*symbols)))
+		qsort(symbols, elf->symbol_count, sizeof(*symbols), compare_symbols);
+	/* Those of one address, which are few. */
+	for (size_t i = 0, end; i < elf->symbol_count; i = end) {
+		for (end = i + 1;
+		     end < elf->symbol_count && symbols[end].address == symbols[i].address; end++)
+			;
+		if (end - i > 1)
+			qsort(symbols + i, end - i, sizeof(*symbols), compare_symbols);
+	}
+}
+
 static int compare_relocations(const void *a, const void *b)
 {
 	const struct ky_elf_pointer *x = a, *y = b;
 
 	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static void sort_pointers(struct ky_elf_pointer *pointers, size_t count)
+{
+	if (count > 0 && !ky_sort_by_key(pointers, count, sizeof(*pointers)))
+		qsort(pointers, count, sizeof(*pointers), compare_relocations);
 }
 
 /* Fits the file and our own limit. */
@@ -208,8 +232,7 @@ static int read_symbols(struct ky_elf *elf, const Elf64_Shdr *table, const Elf64
 				};
 		done += now;
 	}
-	if (elf->symbol_count > 0)
-		qsort(elf->symbols, elf->symbol_count, sizeof(*elf->symbols), compare_symbols);
+	sort_symbols(elf);
 	return 0;
 }
 
@@ -271,9 +294,7 @@ static int read_tables(struct ky_elf *elf, const Elf64_Shdr *sections, size_t co
 	}
 	if (err < 0)
 		return err;
-	if (elf->relocation_count > 0)
-		qsort(elf->relocations, elf->relocation_count, sizeof(*elf->relocations),
-		      compare_relocations);
+	sort_pointers(elf->relocations, elf->relocation_count);
 	if (symbols == NULL)
 		return 0;
 	if (symbols->sh_link >= count)
@@ -329,6 +350,8 @@ static int open_any(struct ky_elf **out, int fd, const uint8_t *bytes, uint64_t 
 	elf->fd = fd;
 	elf->bytes = bytes;
 	elf->byte_count = byte_count;
+	/* Without it everything is read as it is asked for. */
+	elf->blocks = fd >= 0 ? ky_alloc(sizeof(*elf->blocks)) : NULL;
 	err = read_header(elf);
 	if (err == 0)
 		err = read_segments(elf);
@@ -358,11 +381,7 @@ int ky_elf_open_fd(struct ky_elf **out, int fd)
 		close(fd);
 		return err;
 	}
-	err = open_any(out, fd, NULL, (uint64_t)st.st_size);
-	/* Without it everything is read as it is asked for. */
-	if (err == 0)
-		(*out)->blocks = ky_alloc(sizeof(*(*out)->blocks));
-	return err;
+	return open_any(out, fd, NULL, (uint64_t)st.st_size);
 }
 
 int ky_elf_open_memory(struct ky_elf **out, const uint8_t *bytes, size_t byte_count)
@@ -709,6 +728,13 @@ bool ky_elf_is_fixed(const struct ky_elf *elf)
 	return elf->header.e_type == ET_EXEC;
 }
 
+/* Do words stand in the file as addresses? Where all are relocated, and none is packed, the
+ * relocations have them all. */
+static bool holds_addresses(const struct ky_elf *elf)
+{
+	return elf->header.e_type != ET_DYN || elf->packed_bytes || !elf->relocation_count;
+}
+
 const struct ky_elf_pointer *ky_elf_function_pointers(struct ky_elf *elf, size_t *count)
 {
 	uint64_t bytes_left = DATA_BYTES_MAX;
@@ -720,13 +746,11 @@ const struct ky_elf_pointer *ky_elf_function_pointers(struct ky_elf *elf, size_t
 		for (i = 0; i < elf->relocation_count && has_room; i++)
 			has_room = add_pointer(elf, elf->relocations[i].address,
 					       elf->relocations[i].value);
-		for (i = 0; i < elf->segment_count && has_room; i++)
+		for (i = 0; i < elf->segment_count && has_room && holds_addresses(elf); i++)
 			if (elf->segments[i].p_type == PT_LOAD &&
 			    (elf->segments[i].p_flags & PF_X) == 0)
 				has_room = add_pointers_of(elf, &elf->segments[i], &bytes_left);
-		if (elf->pointer_count > 0)
-			qsort(elf->pointers, elf->pointer_count, sizeof(*elf->pointers),
-			      compare_relocations);
+		sort_pointers(elf->pointers, elf->pointer_count);
 	}
 	*count = elf->pointer_count;
 	return elf->pointers;

@@ -21,6 +21,9 @@
 #define FOLDED_MAX 32u /* symbols read for one address */
 #define NAME_BYTES 16384u
 
+#define SAID 1024u
+#define TYPES_SAID_BYTES (64u << 10)
+
 #define TWINS_MAX 8u
 #define SCHEDULE_WORD 1u
 #define TABLES_MAX 4096u
@@ -45,6 +48,14 @@ struct type {
 	bool is_cell;
 };
 
+/* What a symbol says: tables lead to the same functions again and again. */
+struct symbol_news {
+	uint32_t name;       /* its offset + 1; 0: free */
+	uint32_t type;       /* of a task: in `types_said` */
+	uint16_t type_bytes; /* 0: it names none */
+	bool is_on_the_way, is_cell;
+};
+
 struct name_walk {
 	struct {
 		uint64_t address;
@@ -61,6 +72,9 @@ struct name_walk {
 	uint32_t word;     /* bit of the word this walk started from */
 	uint8_t code[CODE_BYTES_MAX];
 	char symbol[NAME_BYTES], text[NAME_BYTES];
+	struct symbol_news said[SAID]; /* by a hash of the name's offset */
+	uint32_t types_used;
+	char types_said[TYPES_SAID_BYTES];
 };
 
 struct ky_task_names {
@@ -128,6 +142,7 @@ int ky_task_names_add_symbols(struct ky_task_names *names, int fd)
 
 	if (err == 0)
 		ky_elf_take_symbols(names->elf, symbols);
+	memset(names->walk.said, 0, sizeof(names->walk.said));
 	return err;
 }
 
@@ -202,6 +217,45 @@ static bool demangle(struct name_walk *walk, size_t symbol_bytes)
 	return bytes > 0;
 }
 
+static void read_said(struct ky_task_names *names, const struct ky_elf_symbol *symbol,
+		      struct symbol_news *out)
+{
+	struct name_walk *walk = &names->walk;
+	size_t bytes = ky_elf_symbol_name(names->elf, symbol, walk->symbol, sizeof(walk->symbol));
+	const char *type;
+
+	out->is_on_the_way = bytes > 0 && ky_task_type_is_on_the_way(walk->symbol);
+	out->type_bytes = 0;
+	/* Cheap test first: most of what is on the way names no task. */
+	if (!out->is_on_the_way ||
+	    (strstr(walk->symbol, "4task") == NULL && strstr(walk->symbol, "task..") == NULL) ||
+	    !demangle(walk, bytes))
+		return;
+	bytes = ky_task_type(walk->text, &type, &out->is_cell);
+	if (bytes >= TYPE_BYTES_MAX) /* compared, and shown, up to here */
+		bytes = TYPE_BYTES_MAX - 1;
+	if (bytes > sizeof(walk->types_said) - walk->types_used) {
+		memset(walk->said, 0, sizeof(walk->said));
+		walk->types_used = 0;
+	}
+	memcpy(walk->types_said + walk->types_used, type, bytes);
+	out->type = walk->types_used;
+	out->type_bytes = (uint16_t)bytes;
+	walk->types_used += (uint32_t)bytes;
+}
+
+static const struct symbol_news *said_by(struct ky_task_names *names,
+					 const struct ky_elf_symbol *symbol)
+{
+	struct symbol_news *said = &names->walk.said[ky_hash_number(symbol->name) % SAID];
+
+	if (said->name != symbol->name + 1) {
+		read_said(names, symbol, said);
+		said->name = symbol->name + 1;
+	}
+	return said;
+}
+
 /* A function names these types (bits): how much each of its symbols says. */
 static void weigh(struct name_walk *walk, uint64_t address, uint32_t here, uint32_t typed)
 {
@@ -238,30 +292,22 @@ static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 {
 	struct name_walk *walk = &names->walk;
 	const struct ky_elf_symbol *symbols;
-	bool is_on_the_way = depth == 0, is_cell;
-	const char *type;
-	size_t count, i, bytes;
+	bool is_on_the_way = depth == 0;
 	uint32_t here = 0, typed = 0;
+	size_t count, i;
 
 	symbols = ky_elf_symbols_at(names->elf, address, &count);
 	if (symbols == NULL || is_seen(walk, address))
 		return;
 	for (i = 0; i < count && i < FOLDED_MAX; i++) {
-		bytes = ky_elf_symbol_name(names->elf, &symbols[i], walk->symbol,
-					   sizeof(walk->symbol));
-		if (bytes == 0 || !ky_task_type_is_on_the_way(walk->symbol))
+		const struct symbol_news *said = said_by(names, &symbols[i]);
+
+		is_on_the_way = is_on_the_way || said->is_on_the_way;
+		if (said->type_bytes == 0)
 			continue;
-		is_on_the_way = true;
-		/* Cheap test first: most of what is on the way names no task. */
-		if (strstr(walk->symbol, "4task") == NULL && strstr(walk->symbol, "task..") == NULL)
-			continue;
-		if (!demangle(walk, bytes))
-			continue;
-		bytes = ky_task_type(walk->text, &type, &is_cell);
-		if (bytes > 0) {
-			here |= 1u << note_type(walk, address, type, bytes, is_cell);
-			typed++;
-		}
+		here |= 1u << note_type(walk, address, walk->types_said + said->type,
+					said->type_bytes, said->is_cell);
+		typed++;
 	}
 	if (typed > 0)
 		weigh(walk, address, here, typed);
@@ -490,6 +536,18 @@ static bool is_poll(const struct ky_task_names *names, uint64_t address, char *n
 	return false;
 }
 
+/* The word after a table's first is a function, too: cheap to see, and most others have none
+ * there. */
+static bool has_schedule(const struct ky_elf_pointer *pointers, size_t count)
+{
+	uint64_t wanted = pointers[0].address + 8u * SCHEDULE_WORD;
+	size_t i = 1;
+
+	while (i < count && pointers[i].address < wanted)
+		i++;
+	return i < count && pointers[i].address == wanted;
+}
+
 /* Walks every table of the file once, so that it is known which functions several lead to. */
 static void count_evidence(struct ky_task_names *names)
 {
@@ -504,6 +562,7 @@ static void count_evidence(struct ky_task_names *names)
 	for (i = 0; i < count && walk->table < TABLES_MAX; i++) {
 		/* A relocated word may also stand in the file as it will be. */
 		if ((i > 0 && pointers[i].address == pointers[i - 1].address) ||
+		    !has_schedule(pointers + i, count - i) ||
 		    !is_poll(names, pointers[i].value, walk->symbol) ||
 		    ky_elf_words(names->elf, pointers[i].address, words, KY_TASK_TABLE_WORDS) !=
 			    KY_TASK_TABLE_WORDS ||
