@@ -212,7 +212,7 @@ static bool touch_slots(const struct ky_ring *ring, uint32_t from, uint32_t to)
 	return true;
 }
 
-/* At the creation, when everything is still allowed. */
+/* At the creation, and while a program is set up, when everything is still allowed. */
 static bool populate(uint8_t *from, uint8_t *to)
 {
 	/* EAGAIN, EINTR: rare and transient; whatever persists is "no memory". */
@@ -551,6 +551,17 @@ static bool touch_and_clear(uint8_t *from, const uint8_t *to)
 		memset(word, 0, sizeof(uint64_t));
 	}
 	return true;
+}
+
+void ky_ring_populate_places(const struct ky_ring *ring)
+{
+	uint8_t *area = ring->base + places_at(ring);
+	int before = errno;
+
+	if (ring->place_bytes &&
+	    __atomic_load_n(&ring->place_state, __ATOMIC_ACQUIRE) == KY_PLACE_UNTRIED)
+		(void)populate(area, area + KY_PLACE_UNITS_OFFSET);
+	errno = before;
 }
 
 static bool make_places(struct ky_ring *ring)

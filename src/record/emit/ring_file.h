@@ -104,6 +104,9 @@ bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring
  * memory for it, or another thread makes it just now.
  * Signals  safe.   Cost a system call a page, the first time. */
 uint8_t *ky_ring_places(struct ky_ring *ring);
+/* Makes its pages at once, while a program is set up; where that is refused they are made one by
+ * one, as they are otherwise. Keeps errno. */
+void ky_ring_populate_places(const struct ky_ring *ring);
 
 /* The same for the table of allocations, and the class of samples that goes with it. begin: called
  * before it is there, by the one thread that makes it. */

@@ -50,7 +50,9 @@ bool kymo_place_is_ready(uint64_t code)
 	ky_engine_unlock(mark);
 	if ((!view.area && !ky_stack_tables(&view)) || !ky_unwind_code_of(&view, code, &found))
 		return false;
-	/* The pages of the table, too, while there is time. */
+	/* The pages of the table, too, while there is time: one call for some hundred faults. */
+	if (ring && !ky_engine_is_under_filter())
+		ky_ring_populate_places(ring);
 	return !ring || ky_ring_places(ring) != NULL;
 }
 
