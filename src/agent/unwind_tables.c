@@ -11,6 +11,9 @@
 #define PACE_NS (1000 * MS_NS)
 #define PACE_YOUNG_NS (100 * MS_NS)
 #define YOUNG_NS (2000 * MS_NS)
+/* What ends at once does not pay for the tables of libraries. No thread is sampled before it has
+ * used twice as much. */
+#define LATER_NS (5 * MS_NS)
 
 void ky_unwind_tables_init(struct ky_unwind_tables *tables, int fd,
 			   const struct ky_ring_header *header)
@@ -41,8 +44,11 @@ static bool has_run(struct ky_unwind_tables *tables)
 
 static void read_mappings(struct ky_unwind_tables *tables)
 {
-	const struct ky_unwind_target target = {
-		.pid = tables->pid, .area_bytes = tables->area.bytes, .write = put, .ctx = tables};
+	const struct ky_unwind_target target = {.pid = tables->pid,
+						.area_bytes = tables->area.bytes,
+						.write = put,
+						.ctx = tables,
+						.early = tables->early};
 	int err;
 
 	if (!tables->keeper) {
@@ -63,6 +69,11 @@ static void read_mappings(struct ky_unwind_tables *tables)
 		tables->stats.last_error = err;
 }
 
+static bool is_behind(const struct ky_unwind_tables *tables)
+{
+	return tables->keeper && ky_unwind_keeper_is_behind(tables->keeper);
+}
+
 static uint64_t step(void *self, const struct ky_probe_moment *moment)
 {
 	struct ky_unwind_tables *tables = self;
@@ -78,8 +89,10 @@ static uint64_t step(void *self, const struct ky_probe_moment *moment)
 	tables->due_ns = now_ns + (tables->is_hasty && now_ns - tables->began_ns < YOUNG_NS ?
 					   PACE_YOUNG_NS :
 					   PACE_NS);
-	if (!tables->follows_cpu || has_run(tables))
+	if (!tables->follows_cpu || is_behind(tables) || has_run(tables))
 		read_mappings(tables);
+	if (is_behind(tables))
+		tables->due_ns = now_ns + LATER_NS;
 	return tables->error ? UINT64_MAX : tables->due_ns;
 }
 

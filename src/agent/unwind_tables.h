@@ -23,6 +23,7 @@ struct ky_unwind_tables {
 	bool (*is_wanted)(const void *ctx); /* NULL: always */
 	int (*between)(void *ctx); /* after a few thousand rows; not 0 ends the step. NULL: none */
 	void *ctx;
+	const char *early; /* see struct ky_unwind_target */
 
 	struct ky_unwind_keeper *keeper;
 	uint64_t began_ns, due_ns;

@@ -22,7 +22,8 @@ struct ring_tables {
 	struct ring_tables *next; /* under the lock */
 	dev_t device;             /* never changes, as the inode and the process */
 	ino_t inode;
-	bool is_removed;              /* under the lock */
+	struct ky_table_thread *owner;
+	bool is_removed;              /* written under the lock; atomic */
 	uint64_t due_ns;              /* under the lock */
 	struct ky_unwind_stats stats; /* under the lock */
 	struct ky_unwind_tables tables;
@@ -41,9 +42,12 @@ struct ky_table_thread {
 
 static int stop_early(void *ctx)
 {
-	const struct ky_table_thread *thread = ctx;
+	const struct ring_tables *ring = ctx;
 
-	return __atomic_load_n(&thread->is_stopping, __ATOMIC_RELAXED) ? -ECANCELED : 0;
+	return __atomic_load_n(&ring->owner->is_stopping, __ATOMIC_RELAXED) ||
+			       __atomic_load_n(&ring->is_removed, __ATOMIC_RELAXED) ?
+		       -ECANCELED :
+		       0;
 }
 
 static void drop(struct ring_tables *ring)
@@ -158,6 +162,11 @@ static struct ring_tables *find(struct ky_table_thread *thread, const struct sta
 	return NULL;
 }
 
+static void remove_ring(struct ring_tables *ring)
+{
+	__atomic_store_n(&ring->is_removed, true, __ATOMIC_RELAXED);
+}
+
 static struct ring_tables *make(int ring_fd, const struct stat *st,
 				const struct ky_unwind_tables *tables)
 {
@@ -194,11 +203,13 @@ void ky_table_thread_add(struct ky_table_thread **out, int ring_fd,
 	before = find(thread, &st);
 	ring = before && before->tables.pid == tables.pid ? NULL : make(ring_fd, &st, &tables);
 	if (ring) {
-		ring->tables.ctx = thread;
+		ring->owner = thread;
+		ring->tables.ctx = ring;
+		ring->tables.early = KY_TABLE_THREAD_EARLY;
 		ring->next = thread->rings;
 		thread->rings = ring;
 		if (before)
-			before->is_removed = true;
+			remove_ring(before);
 		pthread_cond_signal(&thread->changed);
 	}
 	pthread_mutex_unlock(&thread->lock);
@@ -214,7 +225,7 @@ void ky_table_thread_remove(struct ky_table_thread *thread, int ring_fd)
 	pthread_mutex_lock(&thread->lock);
 	ring = find(thread, &st);
 	if (ring)
-		ring->is_removed = true;
+		remove_ring(ring);
 	pthread_cond_signal(&thread->changed);
 	pthread_mutex_unlock(&thread->lock);
 }
@@ -229,7 +240,7 @@ void ky_table_thread_close(struct ky_table_thread *thread)
 	pthread_mutex_unlock(&thread->lock);
 	pthread_join(thread->thread, NULL);
 	for (struct ring_tables *ring = thread->rings; ring; ring = ring->next)
-		ring->is_removed = true;
+		remove_ring(ring);
 	drop_removed(thread);
 	pthread_cond_destroy(&thread->changed);
 	pthread_mutex_destroy(&thread->lock);

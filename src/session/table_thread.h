@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <wire/ring_image.h>
 
+/* A process may wait for the tables of this one, which it preloads, and of its program. */
+#define KY_TABLE_THREAD_EARLY "libkymo-preload.so"
+
 struct ky_table_thread; /* NULL, for all that follows: there is none yet */
 
 /* Keeps tables in this ring from now on. Again for the same process: no-op; for another one, after

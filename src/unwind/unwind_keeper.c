@@ -35,6 +35,7 @@ struct ky_unwind_keeper {
 	uint64_t text_hash;
 	uint32_t round;
 	uint64_t used_bytes;
+	bool is_behind;
 	uint32_t index_round;
 	struct known known[KY_UNWIND_MODULES_MAX];
 	uint32_t known_count;
@@ -303,7 +304,24 @@ static uint32_t mark(struct ky_unwind_keeper *keeper, const char *text)
 	return count;
 }
 
-static uint32_t add_new(struct ky_unwind_keeper *keeper, const char *text)
+/* The process may wait for these: its program, which the map begins with, and one more. */
+static bool is_early(const struct ky_unwind_keeper *keeper, const char *text,
+		     const struct ky_unwind_mapping *mapping)
+{
+	struct ky_unwind_maps maps = {.at = text};
+	struct ky_unwind_mapping first;
+	const char *name = keeper->target.early;
+	size_t bytes = name ? strlen(name) : 0;
+
+	if (ky_unwind_maps_next(&maps, &first) && first.inode == mapping->inode &&
+	    first.device == mapping->device)
+		return true;
+	return bytes && mapping->path_bytes > bytes &&
+	       mapping->path[mapping->path_bytes - bytes - 1] == '/' &&
+	       memcmp(mapping->path + mapping->path_bytes - bytes, name, bytes) == 0;
+}
+
+static uint32_t add_new(struct ky_unwind_keeper *keeper, const char *text, bool are_early)
 {
 	struct ky_unwind_maps maps = {.at = text};
 	struct ky_unwind_mapping mapping;
@@ -314,7 +332,8 @@ static uint32_t add_new(struct ky_unwind_keeper *keeper, const char *text)
 		struct known *known = &keeper->known[keeper->known_count];
 		int err;
 
-		if (find_known(keeper, &mapping))
+		if (find_known(keeper, &mapping) ||
+		    (are_early && !is_early(keeper, text, &mapping)))
 			continue;
 		*known = (struct known){mapping, NO_ENTRY, keeper->round};
 		err = take_in(keeper, known);
@@ -334,6 +353,21 @@ static uint32_t add_new(struct ky_unwind_keeper *keeper, const char *text)
 		(void)publish(keeper);
 	}
 	return count;
+}
+
+/* Those that the process may wait for; where there were some, the others come with the next
+ * reading. */
+static uint32_t add_early(struct ky_unwind_keeper *keeper, const char *text)
+{
+	uint32_t added = keeper->target.early ? add_new(keeper, text, true) : 0;
+
+	keeper->is_behind = added != 0;
+	return added ? added : add_new(keeper, text, false);
+}
+
+bool ky_unwind_keeper_is_behind(const struct ky_unwind_keeper *keeper)
+{
+	return keeper->is_behind;
 }
 
 int ky_unwind_keeper_scan(struct ky_unwind_keeper *keeper)
@@ -358,8 +392,9 @@ int ky_unwind_keeper_scan(struct ky_unwind_keeper *keeper)
 	if (gone)
 		(void)publish(keeper);
 	if (added)
-		added = add_new(keeper, text);
-	keeper->text_hash = hash;
+		added = add_early(keeper, text);
+	if (!keeper->is_behind)
+		keeper->text_hash = hash;
 	ky_free(text);
 	return (int)(added + gone);
 }

@@ -10,6 +10,7 @@
 #ifndef KY_UNWIND_UNWIND_KEEPER_H
 #define KY_UNWIND_UNWIND_KEEPER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <unwind/unwind_build.h>
@@ -23,6 +24,9 @@ struct ky_unwind_target {
 	uint64_t area_bytes;
 	ky_unwind_write_fn write;
 	void *ctx;
+	/* The name of a file, which stays: its tables, and the program's, are made by a reading of
+	 * their own, so that they are there soon. NULL: all at once. */
+	const char *early;
 };
 
 struct ky_unwind_stats {
@@ -44,6 +48,9 @@ void ky_unwind_keeper_close(struct ky_unwind_keeper *keeper); /* NULL: no-op */
 /* A reading of what is mapped. Returns how many modules came or went; -errno: not readable, nothing
  * is changed. */
 int ky_unwind_keeper_scan(struct ky_unwind_keeper *keeper);
+
+/* The next reading makes more, also where nothing has changed. */
+bool ky_unwind_keeper_is_behind(const struct ky_unwind_keeper *keeper);
 
 void ky_unwind_keeper_stats(const struct ky_unwind_keeper *keeper, struct ky_unwind_stats *out);
 

@@ -32,7 +32,8 @@ int own_tables_open(struct own_tables *tables)
 	struct ky_unwind_target target = {.pid = (uint32_t)getpid(),
 					  .area_bytes = KY_UNWIND_AREA_BYTES,
 					  .write = put,
-					  .ctx = tables};
+					  .ctx = tables,
+					  .early = tables->early};
 	int err;
 
 	tables->keeper = NULL;

@@ -10,6 +10,7 @@ struct own_tables {
 	uint8_t *area;
 	struct ky_unwind_keeper *keeper;
 	struct ky_unwind_view view;
+	const char *early;   /* see struct ky_unwind_target */
 	uint64_t room_bytes; /* less than the area: as if the disk were full */
 };
 

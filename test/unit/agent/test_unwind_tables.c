@@ -109,6 +109,28 @@ static void hasty_tables__are_read_often_for_two_seconds(void **state)
 	close(fd);
 }
 
+/* Also where the process has not run meanwhile. */
+static void tables__of_libraries_follow_the_early_ones(void **state)
+{
+	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
+	struct ky_unwind_tables tables;
+	struct ky_probe probe;
+	uint32_t early;
+
+	(void)state;
+	ky_unwind_tables_init(&tables, fd, &header);
+	probe = ky_unwind_tables_probe(&tables);
+	tables.early = "libc.so.6";
+	tables.follows_cpu = true;
+	assert_int_equal(step(probe, START), START + 5 * MS);
+	early = tables.stats.module_count;
+	assert_true(early > 0);
+	assert_int_equal(step(probe, START + 5 * MS), START + 1005 * MS);
+	assert_true(tables.stats.module_count > early);
+	ky_probes_close(&probe, 1);
+	close(fd);
+}
+
 static void tables__unused_are_not_made(void **state)
 {
 	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
@@ -237,6 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables__are_written_to_the_file),
 		cmocka_unit_test(hasty_tables__are_read_often_for_two_seconds),
+		cmocka_unit_test(tables__of_libraries_follow_the_early_ones),
 		cmocka_unit_test(tables__unused_are_not_made),
 		cmocka_unit_test(tables__report_why_there_are_none),
 		cmocka_unit_test(a_step_that_is_stopped__ends),

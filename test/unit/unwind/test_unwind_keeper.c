@@ -41,6 +41,28 @@ static void reading__knows_the_program_and_its_libraries(void **state)
 	own_tables_close(&tables);
 }
 
+static void reading__makes_first_what_the_process_may_wait_for(void **state)
+{
+	struct own_tables tables = {.early = "libc.so.6"};
+	const void *own = (const void *)(uintptr_t)own_tables_open;
+	struct ky_unwind_stats stats;
+
+	(void)state;
+	assert_int_equal(own_tables_open(&tables), 0);
+	assert_true(has_code(&tables, own));
+	assert_true(has_code(&tables, dlsym(RTLD_DEFAULT, "qsort")));
+	ky_unwind_keeper_stats(tables.keeper, &stats);
+	assert_int_equal(stats.file_count, 2);
+	assert_true(ky_unwind_keeper_is_behind(tables.keeper));
+	assert_true(ky_unwind_keeper_scan(tables.keeper) > 0);
+	assert_false(ky_unwind_keeper_is_behind(tables.keeper));
+	ky_unwind_keeper_stats(tables.keeper, &stats);
+	assert_true(stats.file_count > 2);
+	assert_true(has_code(&tables, own));
+	assert_int_equal(ky_unwind_keeper_scan(tables.keeper), 0);
+	own_tables_close(&tables);
+}
+
 static void reading__knows_the_vdso(void **state)
 {
 	struct own_tables tables = {0};
@@ -151,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reading__knows_the_program_and_its_libraries),
+		cmocka_unit_test(reading__makes_first_what_the_process_may_wait_for),
 		cmocka_unit_test(reading__knows_the_vdso),
 		cmocka_unit_test(reading__follows_libraries_that_come_and_go),
 		cmocka_unit_test(reading__counts_what_finds_no_room),
