@@ -278,11 +278,12 @@ test("a recording in parts: the index first, then the chunks around its worst po
   await page.goto(`${url}view.html?open=${id}&parts=1`);
   await page.waitForFunction(() => window.kymo.state().selection?.duration_ns);
   await drawn(page);
-  const { trace } = report(whole);
+  const { tables, trace } = report(whole);
   const map = await (await fetch(`${url}api/map/${id}?pieces=1`)).json();
   const first = await state(page);
-  // That the index names the longest one is a test of the recorder's.
-  assert.equal(first.selection.duration_ns, Math.max(...map.workers.map((one) => one.longest[2])));
+  const longest = Math.max(...map.workers.map((one) => one.longest[2]));
+  assert.equal(first.selection.duration_ns, longest);
+  assert.equal(longest, tables.polls.max_ns);
   const share = (first.from + first.to) / 2 / trace.duration_ns < 0.5 ? 0.9 : 0.1;
   assert.ok(asked.every((one) => !one.startsWith("/trace/")));
   assert.ok(await page.evaluate(() => performance.getEntriesByName("kymo-map").length === 1));

@@ -5,7 +5,6 @@
 #include <base/text.h>
 #include <string.h>
 
-#define CLOSURE "::{{closure}}"
 #define NAME_COLUMNS 64u
 
 void ky_say_count(struct ky_buf *out, uint64_t count)
@@ -96,16 +95,33 @@ void ky_say_many(struct ky_buf *out, uint64_t count, const char *one, const char
 	ky_text(out, count == 1 ? one : many);
 }
 
+/* Bytes of the name without what it is a closure or a coroutine of: symbols say {{closure}}, debug
+ * information {closure#0}, {async_fn#0}, {async_block#1}. */
+static size_t without_closures(const char *name)
+{
+	static const char *const kinds[] = {"{closure", "closure#", "async_"};
+	size_t bytes = strlen(name), at;
+	bool is_closure = true;
+
+	while (is_closure && bytes && name[bytes - 1] == '}') {
+		at = bytes;
+		while (at > 2 && memcmp(name + at - 3, "::{", 3) != 0)
+			at--;
+		is_closure = false;
+		for (size_t i = 0; at > 3 && i < sizeof(kinds) / sizeof(*kinds); i++)
+			is_closure |= strncmp(name + at, kinds[i], strlen(kinds[i])) == 0;
+		if (is_closure)
+			bytes = at - 3;
+	}
+	return bytes;
+}
+
 static void say_name(struct ky_buf *out, const char *name)
 {
-	size_t tail = sizeof(CLOSURE) - 1, bytes;
 	char cell[KY_SHORT_NAME_BYTES];
 
 	name = ky_short_name(cell, name, NAME_COLUMNS);
-	bytes = strlen(name);
-	while (bytes > tail && memcmp(name + bytes - tail, CLOSURE, tail) == 0)
-		bytes -= tail;
-	(void)ky_buf_append(out, name, bytes);
+	(void)ky_buf_append(out, name, without_closures(name));
 }
 
 void ky_say_kind(struct ky_buf *out, const struct ky_trace *trace, uint32_t name)

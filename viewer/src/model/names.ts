@@ -10,7 +10,8 @@ export function shortName(name: string | null | undefined): string {
     const tail = parts.slice(-3).join("/");
     return tail.replace(/:(\d+):\d+$/, ":$1");
   }
-  const plain = name.replace(/(::\{\{closure\}\})+$/, "").replace(/<.*>/, "<…>");
+  const closures = /(::\{(\{closure\}|closure#\d+|async_\w+#\d+)\})+$/;
+  const plain = name.replace(closures, "").replace(/<.*>/, "<…>");
   const parts = plain.split("::");
   return parts.length > 3 ? parts.slice(-2).join("::") : plain;
 }
