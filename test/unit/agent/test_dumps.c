@@ -5,7 +5,6 @@
 #include "../../lib/temp_tree.h"
 #include "../../lib/trace_tally.h"
 
-#include <agent/own_agent.h>
 #include <base/now.h>
 #include <errno.h>
 #include <ftw.h>
@@ -311,43 +310,6 @@ static void dump__is_written_to_a_function(void **state)
 	memory.limit = memory.count + 100;
 	assert_int_equal(dump(&options, &result), -EPIPE);
 	assert_int_equal(count_files(), 0);
-	assert_int_equal(kymo_recorder_close(recorder), 0);
-	free(memory.bytes);
-}
-
-static int choose_compressor(struct ky_compressor_factory *out, uint32_t compression)
-{
-	return ky_compressor_choose(out, compression, 1);
-}
-
-/* The thread looked for a ring, then the first event made one, and then a dump was asked for. */
-static void dump__of_a_ring_that_came_since_the_thread_looked(void **state)
-{
-	static struct ky_own_agent own;
-	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
-	struct memory memory = {.limit = SIZE_MAX};
-	struct trace_tally tally = {0};
-	struct ky_dump_request *request;
-	struct ky_dumps dumps = {.lock = PTHREAD_MUTEX_INITIALIZER,
-				 .done = PTHREAD_COND_INITIALIZER};
-
-	(void)state;
-	ky_own_agent_init(&own);
-	own.place.choose_compressor = choose_compressor;
-	own.place.compressor = &own.options.output.compressor;
-	own.place.service = "dumping";
-	ky_dumps_open(&dumps, WAITING_MAX);
-	ky_own_agent_begin(&own, &dumps);
-	open_with(KYMO_RECORDER_NO_DRAIN, 0);
-	emit_polls(5, 300);
-	options.write = into_memory;
-	options.write_ctx = &memory;
-	assert_int_equal(ky_dump_request_make(&request, &options, ky_now_ns(CLOCK_MONOTONIC)), 0);
-	assert_int_equal(ky_dumps_put(&dumps, request), 0);
-	(void)ky_own_agent_step(&own, NULL);
-	trace_tally_memory(&tally, memory.bytes, memory.count);
-	assert_int_equal(tally.polls, 300);
-	ky_own_agent_end(&own, NULL);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	free(memory.bytes);
 }
@@ -818,7 +780,6 @@ int main(void)
 		CASE(dump__a_name_of_another_packing_makes_no_directory),
 		CASE(dump__before_the_first_event_is_an_error),
 		CASE(dump__is_written_to_a_function),
-		CASE(dump__of_a_ring_that_came_since_the_thread_looked),
 		CASE(stream__is_written_to_a_function),
 		CASE(dump__named_file_keeps_the_earlier_file),
 		CASE(dump__options_that_make_no_sense_are_refused),
