@@ -90,6 +90,9 @@ def parse_tap(text, prefix):
             comments.append(line.lstrip("# "))
             if pending and len(pending[1]) < 2000:  # diagnosis follows its failed case
                 pending[1] += line.lstrip("# ") + "\n"
+        elif pending and line.startswith("  ") and line.strip() != "---":
+            if len(pending[1]) < 2000:  # the same as YAML: node
+                pending[1] += line[2:] + "\n"
         elif line.startswith("Bail out!"):
             tally.failed.append((f"{prefix}", line))
     if planned is None and seen == 0:

@@ -66,6 +66,13 @@ class ParseTest(unittest.TestCase):
         self.assertEqual([tuple(row) for row in tally.failed], [("s/b", "why\n")])
         self.assertEqual(tally.skipped, [("s/c", "no perf")])
 
+    def test_tap__node_says_why_in_yaml(self):
+        text = "1..2\nnot ok 1 - a\n  ---\n  error: '1 is not 2'\n  ...\nok 2 - b\n  ---\n"
+        tally = run_tests.parse_tap(text, "s")
+        self.assertEqual([tuple(row) for row in tally.failed],
+                         [("s/a", "error: '1 is not 2'\n...\n")])
+        self.assertEqual(tally.passed, ["s/b"])
+
     def test_tap__cmocka_skips_are_skips_with_their_reason(self):
         tally = run_tests.parse_tap("1..1\n# needs root\nnot ok 1 # SKIP mounts\n", "s")
         self.assertEqual(tally.failed, [])
