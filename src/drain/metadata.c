@@ -11,7 +11,8 @@
 #include <unistd.h>
 #include <wire/kind_list.h>
 
-#define PAIRS_MAX (KY_METADATA_MAX + KY_RUNTIMES_MAX / 16 + 32u)
+#define RUNTIMES_NAMED_MAX 256u /* of those that have workers */
+#define PAIRS_MAX (KY_METADATA_MAX + RUNTIMES_NAMED_MAX + 32u)
 #define MAP_BYTES_MAX (160u << 10) /* of all pairs; the chunk must hold the rest too */
 #define CSV_BYTES_MAX 1024u
 #define ERRNO_MAX 4095u
@@ -83,6 +84,9 @@ static void put_gates(struct pairs *pairs, uint32_t gates)
 /* dial9's viewer groups lanes by these: runtime.NAME = ids of its workers. */
 static void put_runtimes(struct ky_segment *segment, struct pairs *pairs)
 {
+	bool is_full = segment->common->runtimes.is_full;
+	uint64_t named = 0, left_out = is_full;
+
 	for (uint32_t i = 0; i < segment->common->runtimes.count; i++) {
 		const struct ky_runtime *runtime = &segment->common->runtimes.list[i];
 		char csv[CSV_BYTES_MAX] = "", key[128];
@@ -97,12 +101,19 @@ static void put_runtimes(struct ky_segment *segment, struct pairs *pairs)
 		}
 		if (!used)
 			continue;
+		if (named++ >= RUNTIMES_NAMED_MAX) {
+			left_out++;
+			continue;
+		}
 		if (runtime->name && runtime->name[0])
 			snprintf(key, sizeof(key), "runtime.%s", runtime->name);
 		else
 			snprintf(key, sizeof(key), i ? "runtime.main-%u" : "runtime.main", i);
 		put_bytes(pairs, key, csv, used);
 	}
+	if (left_out)
+		put_format(pairs, "runtimes.left_out", "%llu%s", (unsigned long long)left_out,
+			   is_full ? " or more" : "");
 }
 
 /* ---- how the process ended ---- */

@@ -21,8 +21,10 @@ uint32_t ky_runtime_take(struct ky_runtime_table *table, uint64_t key)
 		if (table->list[i].key == key && !table->list[i].is_ended)
 			return i;
 	}
-	if (table->count >= KY_RUNTIMES_MAX)
+	if (table->count >= KY_RUNTIMES_MAX) {
+		table->is_full = true;
 		return KY_NONE32;
+	}
 	runtimes = ky_realloc(table->list, (table->count + 1) * sizeof(*runtimes));
 	if (!runtimes) {
 		table->is_out_of_memory = true;

@@ -12,7 +12,7 @@
 
 #define KY_SETTLE_NS UINT64_C(20000000) /* how long workers of a new runtime gather */
 #define KY_WORKERS_MAX 65536u
-#define KY_RUNTIMES_MAX 4096u
+#define KY_RUNTIMES_MAX 65536u
 #define KY_LAUNCHES_MAX 4096u
 #define KY_WORKER_UNKNOWN 255u
 #define KY_WORKER_BLOCKING_POOL 254u
@@ -60,6 +60,7 @@ struct ky_runtime_table {
 	struct ky_runtime *list;
 	uint32_t count;
 	bool is_out_of_memory; /* a runtime is missing for this reason */
+	bool is_full;          /* or for this one */
 };
 
 struct ky_launch_list {

@@ -377,6 +377,32 @@ static void drain__chunks_do_not_end_between_records_of_one_stamp(void **state)
 	case_close(&c);
 }
 
+/* Each has a worker; the metadata names 256 of them, and says how many it does not. */
+static void drain__runtimes_beyond_those_named_are_counted(void **state)
+{
+	enum {
+		RUNTIMES = 259
+	};
+	static struct test_writer w[RUNTIMES];
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 512);
+	case_start(&c);
+	for (uint32_t i = 0; i < RUNTIMES; i++) {
+		test_writer_open(&w[i], &c.ring, 501 + i, T0 + i);
+		test_worker(&w[i], T0 + i, 10, 0x7000 + i, 1 + i);
+		test_poll(&w[i], T0 + i + 100, 7, 0);
+	}
+	case_step(&c, T0 + 60 * MS);
+	assert_int_equal(ky_drain_seal(c.drain), 0);
+	c.sink.bytes.used = 0; /* only the second segment */
+	test_poll_end(&w[0], T0 + 70 * MS, 0);
+	case_finish(&c, T0 + 100 * MS);
+	assert_true(has_pair(EVENT(&c, SEGMENT_METADATA, 0), "runtimes.left_out", "3"));
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +415,7 @@ int main(void)
 		cmocka_unit_test(drain__last_word_reports_chunks_refused_to_the_end),
 		cmocka_unit_test(drain__nothing_recorded_writes_nothing),
 		cmocka_unit_test(drain__chunks_do_not_end_between_records_of_one_stamp),
+		cmocka_unit_test(drain__runtimes_beyond_those_named_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
