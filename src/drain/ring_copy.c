@@ -348,6 +348,16 @@ static void take_class(struct copier *copier, uint32_t which, const struct ky_sa
 	atomic_fetch_or_explicit(&header->sample_classes, 1u << which, memory_order_relaxed);
 }
 
+static void await_windows(struct copier *copier)
+{
+	struct ky_ring_header *header = copier->header;
+	struct ky_sample_head *head = (void *)(copier->out->image + header->sample_offset);
+
+	atomic_store_explicit(&head->classes[KY_SAMPLES_OFF_CPU].source, 1u << KY_SOURCE_SWITCHES,
+			      memory_order_relaxed);
+	atomic_fetch_or_explicit(&header->sample_classes, KY_SAMPLE_HEADS, memory_order_relaxed);
+}
+
 /* After the clock was read: what was stamped before is there. */
 static void take_samples(struct copier *copier)
 {
@@ -357,6 +367,8 @@ static void take_samples(struct copier *copier)
 		if (ky_ring_view_samples(&copier->from, which, &ring))
 			take_class(copier, which, &ring);
 	}
+	if (ky_ring_view_awaits_windows(&copier->from))
+		await_windows(copier);
 }
 
 /* Rows, each whole, then the points and stacks that they may name. */

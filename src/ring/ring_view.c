@@ -280,6 +280,19 @@ static const char *const source_names[KY_SOURCE_COUNT] = {"none",     "perf_even
 							  "watchdog", "context switches",
 							  "wake-ups", "run delay"};
 
+bool ky_ring_view_awaits_windows(const struct ky_ring_view *view)
+{
+	uint32_t there = atomic_load_explicit(&view->header->sample_classes, memory_order_acquire);
+	uintptr_t area = (uintptr_t)view->image + view->sample_offset;
+	const struct ky_sample_head *head = (const struct ky_sample_head *)area;
+
+	return view->sample_bytes >= KY_SAMPLE_PAGE_BYTES && there & KY_SAMPLE_HEADS &&
+	       !(there & 1u << KY_SAMPLES_OFF_CPU) &&
+	       atomic_load_explicit(&head->classes[KY_SAMPLES_OFF_CPU].source,
+				    memory_order_relaxed) &
+		       1u << KY_SOURCE_SWITCHES;
+}
+
 const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which, char *out,
 				 size_t capacity)
 {
@@ -288,8 +301,12 @@ const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which
 	uint32_t bits;
 
 	snprintf(out, capacity, "%s", view->sample_bytes ? "off" : "none");
-	if (!ky_ring_view_samples(view, which, &ring))
+	if (!ky_ring_view_samples(view, which, &ring)) {
+		if (which == KY_SAMPLES_OFF_CPU && ky_ring_view_awaits_windows(view))
+			snprintf(out, capacity, "none yet: no window of %s has begun",
+				 source_names[KY_SOURCE_SWITCHES]);
 		return out;
+	}
 	bits = atomic_load_explicit(&ring.head->source, memory_order_relaxed);
 	snprintf(out, capacity, "none");
 	for (uint32_t i = 1; i < KY_SOURCE_COUNT && used < capacity; i++)

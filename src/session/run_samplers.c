@@ -181,7 +181,7 @@ static bool make_exist(int fd, uint64_t offset, uint64_t bytes)
 }
 
 /* Says in the header that the pages exist. */
-static void announce(int fd, uint32_t which)
+static void announce(int fd, uint32_t bits)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	struct ky_ring_header *header = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -189,7 +189,7 @@ static void announce(int fd, uint32_t which)
 
 	if ((void *)header == MAP_FAILED)
 		return;
-	atomic_fetch_or_explicit(&header->sample_classes, 1u << which, memory_order_release);
+	atomic_fetch_or_explicit(&header->sample_classes, bits, memory_order_release);
 	munmap(header, page_bytes);
 }
 
@@ -225,7 +225,19 @@ static void open_class(const struct ky_run_sampled *sampled, int fd, uint32_t wh
 	*out = (struct ky_sample_ring){.head = &head->classes[which],
 				       .cells = sampled->area + offset,
 				       .cell_count = count};
-	announce(fd, which);
+	announce(fd, 1u << which);
+}
+
+static void await_switches(const struct ky_run_sampled *sampled, bool is_awaited)
+{
+	struct ky_sample_head *head = (struct ky_sample_head *)(void *)sampled->area;
+	_Atomic uint32_t *source = &head->classes[KY_SAMPLES_OFF_CPU].source;
+
+	if (is_awaited)
+		atomic_fetch_or_explicit(source, 1u << KY_SOURCE_SWITCHES, memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(source, ~(1u << KY_SOURCE_SWITCHES),
+					  memory_order_relaxed);
 }
 
 struct adding {
@@ -249,6 +261,10 @@ static int add(void *ctx)
 		return 0;
 	if (samplers->options->hz)
 		open_class(sampled, adding->fd, KY_SAMPLES_CPU, &sampled->ring.cpu);
+	if (samplers->wants_switches) {
+		await_switches(sampled, true);
+		announce(adding->fd, KY_SAMPLE_HEADS);
+	}
 	if (samplers->switches.windows)
 		open_class(sampled, adding->fd, KY_SAMPLES_OFF_CPU, &sampled->ring.off_cpu);
 	ky_cpu_sampler_describe(&samplers->samples, &sampled->ring);
@@ -319,7 +335,10 @@ static void begin_switches(struct ky_run_samplers *samplers)
 	for (uint32_t i = 0; i < samplers->rings.count; i++) {
 		struct ky_run_sampled *sampled = (void *)samplers->rings.list[i];
 
-		if (!sampled->area || !samplers->switches.windows)
+		if (!sampled->area)
+			continue;
+		await_switches(sampled, false);
+		if (!samplers->switches.windows)
 			continue;
 		open_class(sampled, sampled->fd, KY_SAMPLES_OFF_CPU, &sampled->ring.off_cpu);
 		ky_off_cpu_sampler_describe(&samplers->switches, &sampled->ring);

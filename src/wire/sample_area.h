@@ -47,6 +47,9 @@ enum ky_sample_class {
 	KY_SAMPLE_CLASSES = 4
 };
 
+/* In ky_ring_header.sample_classes, beside a bit a class: the page of heads is there. */
+#define KY_SAMPLE_HEADS (1u << 31)
+
 enum ky_sample_kind {
 	KY_SAMPLE_VOID = 0,    /* given up; its number is missing */
 	KY_SAMPLE_CPU = 1,     /* value: CPU ns it stands for; other: enum ky_sample_source */

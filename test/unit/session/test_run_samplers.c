@@ -150,10 +150,15 @@ static void step__tries_windows_with_the_first_process_that_lives(void **state)
 static void end__tries_no_windows_any_more(void **state)
 {
 	struct case_ *c = open_file(AREA_BYTES, (uint32_t)getpid(), true);
+	const struct ky_sample_head *heads = (const void *)c->sampled.area;
 
 	(void)state;
 	ky_run_samplers_end(c->samplers);
 	assert_int_equal(c->sampled.ring.off_cpu.cell_count, 0);
+	/* And says that they are still to come. */
+	assert_true(atomic_load(&header()->sample_classes) & KY_SAMPLE_HEADS);
+	assert_int_equal(atomic_load(&heads->classes[KY_SAMPLES_OFF_CPU].source),
+			 1u << KY_SOURCE_SWITCHES);
 	close_case(c);
 }
 
