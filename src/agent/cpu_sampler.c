@@ -228,6 +228,49 @@ static void note_lost(struct ky_cpu_sampler *sampler)
 	sampler->lost_reported = about.lost_count;
 }
 
+/* Of 1/200 of a CPU no sample comes for seconds. */
+#define REST_INVERSE 200u
+#define MEASURE_NS (SECOND_NS / 10)
+
+static void measure(struct ky_cpu_sampler *sampler)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), past_ns = now_ns - sampler->measured_ns;
+	uint64_t cpu_ns, used_ns;
+
+	if (!sampler->options.cpu_ns || past_ns < MEASURE_NS)
+		return;
+	cpu_ns = sampler->options.cpu_ns(sampler->options.ctx);
+	/* One that ended took its time along. */
+	used_ns = cpu_ns > sampler->cpu_ns ? cpu_ns - sampler->cpu_ns : 0;
+	sampler->is_resting = !sampler->is_mute && sampler->measured_ns &&
+			      sampler->choice == KY_CPU_PERF &&
+			      !ky_sample_duty_share_ppm(&sampler->duty) &&
+			      used_ns < past_ns / REST_INVERSE;
+	sampler->cpu_ns = cpu_ns;
+	sampler->measured_ns = now_ns;
+}
+
+uint32_t ky_cpu_sampler_fds(struct ky_cpu_sampler *sampler, int *out, uint32_t max)
+{
+	struct ky_perf_about about;
+
+	if (!sampler->perf || !sampler->is_resting)
+		return 0;
+	ky_perf_about(sampler->perf, &about);
+	if (about.cpu_count > max) {
+		ky_cpu_sampler_is_mute(sampler);
+		return 0;
+	}
+	return ky_perf_fds(sampler->perf, out, about.cpu_count);
+}
+
+void ky_cpu_sampler_is_mute(struct ky_cpu_sampler *sampler)
+{
+	sampler->is_mute = true;
+	sampler->is_resting = false;
+	sampler->due_ns = 0;
+}
+
 /* The kernel's rings are half full by then at most. */
 static void set_due(struct ky_cpu_sampler *sampler)
 {
@@ -240,6 +283,8 @@ static void set_due(struct ky_cpu_sampler *sampler)
 	ky_perf_about(sampler->perf, &about);
 	half_ns = about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
 	duty_ns = ky_sample_duty_pace_ns(&sampler->duty, now_ns);
+	if (sampler->is_resting)
+		half_ns = duty_ns = SECOND_NS;
 	sampler->due_ns = now_ns + (half_ns < duty_ns ? half_ns : duty_ns);
 }
 
@@ -472,6 +517,7 @@ uint64_t ky_cpu_sampler_step(struct ky_cpu_sampler *sampler)
 {
 	if (sampler->refusal && sampler->options.is_refusal_final)
 		return UINT64_MAX;
+	measure(sampler);
 	ky_cpu_sampler_fetch(sampler);
 	if (sampler->rate_hz && (sampler->perf || sampler->choice == KY_CPU_TIMERS))
 		follow_choice(sampler);

@@ -33,6 +33,9 @@ struct ky_cpu_sampler_options {
 	uint64_t (*counted_switches_per_s)(void *ctx);
 	/* The same of late; 0: unknown. */
 	uint64_t (*switches_per_s)(void *ctx);
+	/* CPU time that the sampled processes have used. NULL: no caller waits for the events to
+	 * report samples. */
+	uint64_t (*cpu_ns)(void *ctx);
 	/* Descriptors that the events may take; NULL: any number. */
 	uint32_t (*fds_left)(void *ctx);
 	/* These events are open now; NULL: they are about to be closed. NULL function: of no
@@ -61,6 +64,10 @@ struct ky_cpu_sampler {
 	bool may_open; /* at a rate that is not refused */
 	uint64_t lost_reported;
 	uint64_t due_ns; /* CLOCK_MONOTONIC: the kernel's rings are half full at the latest */
+	/* The processes hardly run: the kernel is asked once a second, and reports when a ring
+	 * fills none the less. */
+	bool is_resting, is_mute;     /* is_mute: it reports something else */
+	uint64_t cpu_ns, measured_ns; /* of the processes, and when */
 	struct ky_sample_duty duty;
 	bool is_cost_known;
 	enum ky_cpu_choice choice;
@@ -90,6 +97,12 @@ void ky_cpu_sampler_describe(const struct ky_cpu_sampler *sampler,
 /* Reads what there is, follows the rings' wishes, keeps within the budget. Returns when it wants
  * to be called again, CLOCK_MONOTONIC; UINT64_MAX: no time is too late. */
 uint64_t ky_cpu_sampler_step(struct ky_cpu_sampler *sampler);
+
+/* While it rests: descriptors that are readable when it wants to be called at once, at most max.
+ * Returns how many. */
+uint32_t ky_cpu_sampler_fds(struct ky_cpu_sampler *sampler, int *out, uint32_t max);
+/* One of them reported something that is no sample. */
+void ky_cpu_sampler_is_mute(struct ky_cpu_sampler *sampler);
 
 /* What there is up to now. */
 void ky_cpu_sampler_fetch(struct ky_cpu_sampler *sampler);

@@ -89,7 +89,8 @@ static uint64_t step(void *self, const struct ky_probe_moment *moment)
 	tables->due_ns = now_ns + (tables->is_hasty && now_ns - tables->began_ns < YOUNG_NS ?
 					   PACE_YOUNG_NS :
 					   PACE_NS);
-	if (!tables->follows_cpu || is_behind(tables) || has_run(tables))
+	tables->is_resting = tables->follows_cpu && !is_behind(tables) && !has_run(tables);
+	if (!tables->is_resting)
 		read_mappings(tables);
 	if (is_behind(tables))
 		tables->due_ns = now_ns + LATER_NS;

@@ -28,6 +28,7 @@ struct ky_unwind_tables {
 	struct ky_unwind_keeper *keeper;
 	uint64_t began_ns, due_ns;
 	uint64_t clock_ns; /* CPU time of the process, just before the last reading; 0: unknown */
+	bool is_resting;   /* the process has not run since */
 	int error;         /* why there is no keeper */
 	struct ky_unwind_stats stats;
 };

@@ -244,6 +244,16 @@ static uint64_t rest_ns(uint64_t age_ns)
 	return ns < CHECK_NS ? CHECK_NS : ns < CHECK_NS_MAX ? ns : CHECK_NS_MAX;
 }
 
+/* For the next step of the rings. */
+static void rest(struct session *session, uint64_t pace_ns)
+{
+	struct pollfd polled[KY_RUN_RINGS_POLLED_MAX + 1];
+	uint32_t count = ky_run_rings_poll(session->rings, polled);
+
+	ky_run_child_wait_with(&session->child, pace_ns, polled, count);
+	ky_run_rings_polled(session->rings, polled, count);
+}
+
 /* No process of it runs any more. */
 static bool is_session_over(const struct session *session, uint64_t start_ns)
 {
@@ -280,7 +290,7 @@ static void record_until_the_end(struct session *session)
 					   0 :
 					   now_ns + rest_ns(now_ns - start_ns);
 		}
-		ky_run_child_wait(&session->child, pace_ns);
+		rest(session, pace_ns);
 	}
 	ky_run_rings_child_ended(session->rings, session->child.wait_status,
 				 ky_oom_watch_judge(&session->oom, session->child.wait_status));
@@ -295,7 +305,7 @@ static void record_until_the_end(struct session *session)
 			break;
 		else
 			waited_ns += pace_ns;
-		ky_run_child_wait(&session->child, pace_ns);
+		rest(session, pace_ns);
 	}
 	note_room(session);
 	ky_run_rings_finish(session->rings, is_alone);

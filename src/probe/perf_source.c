@@ -23,6 +23,7 @@
 #define STACK_BYTES_MAX (KY_PERF_RECORD_WORDS * 8 - 8192)
 #define SWITCH_RING_BYTES_MIN (1u << 14)
 #define THREADS_MAX 4096u
+#define WAKE_PART 4u  /* of a ring */
 #define TEST_TRIES 3u /* of switches: each with sleeps eight times as long */
 /* Of the test of switches: sleeps in a round, and rounds with and without records. */
 #define TEST_SLEEPS 8u
@@ -182,6 +183,10 @@ static int open_rings(struct ky_perf *perf, pid_t pid, size_t ring_bytes)
 {
 	struct perf_event_attr attr = perf->attr;
 	int err = 0, opened = 0;
+
+	/* Who waits for samples hears of them before they are many. */
+	attr.watermark = 1;
+	attr.wakeup_watermark = (uint32_t)(ring_bytes / WAKE_PART);
 
 	if (perf->options.is_held) {
 		pid = (pid_t)syscall(SYS_gettid);

@@ -17,10 +17,13 @@
 #define KY_DUTY_WINDOW_NS_MIN UINT64_C(12000000)
 /* Shorter than half a perf ring of samples lasts, which is emptied at the same wake-up then. */
 #define KY_DUTY_WINDOW_NS_MAX UINT64_C(150000000)
+/* Of a process in which nothing happens, where the caller is woken when something does. */
+#define KY_DUTY_WINDOW_NS_QUIET UINT64_C(1000000000)
 #define KY_DUTY_CYCLE_NS UINT64_C(250000000)
 
 struct ky_switch_duty {
 	uint64_t window_ns; /* of the next window */
+	uint64_t most_ns;   /* that one may be; KY_DUTY_WINDOW_NS_MAX but for its owner's word */
 	uint64_t random;
 };
 

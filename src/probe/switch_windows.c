@@ -31,6 +31,7 @@
 #define WAY_IN_NS UINT64_C(200000)
 #define EVENTS_MAX 512u /* that windows open and close, some 5 us each */
 #define RETRY_NS SECOND_NS
+#define QUIET_PER_S UINT64_C(16)
 #define STATES_MAX 4u /* of threads that are asked for at a reading, some 9 us each */
 
 struct ky_switch_windows {
@@ -46,6 +47,7 @@ struct ky_switch_windows {
 	struct ky_perf_switch *records; /* read, and not taken yet */
 	uint32_t record_count;
 	bool can_rest;
+	bool is_watched;                     /* the caller waits for the rings, too */
 	ky_switch_pid_fn pid;                /* NULL: events are open between windows, too */
 	bool is_attached;                    /* threads have events */
 	bool was_refused;                    /* at the last window */
@@ -222,6 +224,20 @@ bool ky_switch_windows_is_resting(const struct ky_switch_windows *switches)
 uint32_t ky_switch_windows_fds(const struct ky_switch_windows *switches, int *out, uint32_t max)
 {
 	return switches->perf ? ky_perf_fds(switches->perf, out, max) : 0;
+}
+
+uint32_t ky_switch_windows_watch(struct ky_switch_windows *switches, int *out, uint32_t max)
+{
+	struct ky_perf_about about;
+
+	if (!switches || !switches->perf || !switches->pid)
+		return 0;
+	ky_perf_about(switches->perf, &about);
+	switches->is_watched = about.cpu_count <= max;
+	/* Shorter ones end before the rings fill. */
+	if (!switches->is_watched || switches->duty.window_ns <= KY_DUTY_WINDOW_NS_MAX)
+		return 0;
+	return ky_perf_fds(switches->perf, out, about.cpu_count);
 }
 
 const struct ky_still_threads *ky_switch_windows_still(const struct ky_switch_windows *switches)
@@ -648,6 +664,12 @@ static bool was_quiet(const struct ky_switch_windows *switches)
 		       (switches->end_ns - switches->window_ns) / 2;
 }
 
+/* So few records that a later reading misses little. */
+static bool is_quiet(const struct ky_switch_windows *switches, uint64_t count)
+{
+	return count * SECOND_NS <= QUIET_PER_S * (switches->end_ns - switches->window_ns);
+}
+
 /* Returns false when nothing is watched from now on. */
 static bool end_window(struct ky_switch_windows *switches, const struct ky_switch_places *places,
 		       bool is_last)
@@ -659,6 +681,9 @@ static bool end_window(struct ky_switch_windows *switches, const struct ky_switc
 			   ky_switch_wakes_passed_ns(&switches->wakes);
 	uint64_t gap_ns;
 
+	switches->duty.most_ns = switches->is_watched && is_quiet(switches, count) ?
+					 KY_DUTY_WINDOW_NS_QUIET :
+					 KY_DUTY_WINDOW_NS_MAX;
 	gap_ns = ky_switch_duty_after(&switches->duty, switches->end_ns - switches->window_ns,
 				      cost_ns);
 	switches->faults.has_gaps = gap_ns != 0;

@@ -68,6 +68,10 @@ bool ky_switch_windows_is_resting(const struct ky_switch_windows *switches);
 /* For who closes in a forked child what is open: the descriptors of perf_event, at most `max`, and
  * those that come and go. */
 uint32_t ky_switch_windows_fds(const struct ky_switch_windows *switches, int *out, uint32_t max);
+/* For a caller that waits for more than the time: windows in which nothing happens last up to
+ * KY_DUTY_WINDOW_NS_QUIET from now on. Returns how many descriptors, of at most `max`, are readable
+ * when the next step must come at once. max 0: it does not wait for them any more. */
+uint32_t ky_switch_windows_watch(struct ky_switch_windows *switches, int *out, uint32_t max);
 const struct ky_still_threads *ky_switch_windows_still(const struct ky_switch_windows *switches);
 
 /* Switches that a second of the last window had; 0: unknown. */

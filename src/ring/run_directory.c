@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -17,14 +18,16 @@
 
 void ky_run_directory_init(struct ky_run_directory *directory, const char *path)
 {
-	*directory = (struct ky_run_directory){.path = path, .fd = -1};
+	*directory = (struct ky_run_directory){.path = path, .fd = -1, .news_fd = -1};
 }
 
 void ky_run_directory_close(struct ky_run_directory *directory)
 {
 	if (directory->fd >= 0)
 		close(directory->fd);
-	directory->fd = -1;
+	if (directory->news_fd >= 0)
+		close(directory->news_fd);
+	directory->fd = directory->news_fd = -1;
 }
 
 /* Only what more of them would mend. */
@@ -44,6 +47,29 @@ int ky_run_directory_open(struct ky_run_directory *directory, const char *name, 
 	return fd;
 }
 
+/* Without it the directory is only read now and then. */
+static void open_news(struct ky_run_directory *directory)
+{
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	if (fd >= 0 &&
+	    inotify_add_watch(fd, directory->path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	directory->news_fd = fd;
+}
+
+bool ky_run_directory_take_news(const struct ky_run_directory *directory)
+{
+	char events[4096];
+	bool has_any = false;
+
+	while (directory->news_fd >= 0 && read(directory->news_fd, events, sizeof(events)) > 0)
+		has_any = true;
+	return has_any;
+}
+
 static bool open_it(struct ky_run_directory *directory)
 {
 	struct statfs system;
@@ -53,6 +79,8 @@ static bool open_it(struct ky_run_directory *directory)
 	directory->fd = note(directory, open(directory->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	directory->is_exact = directory->fd >= 0 && fstatfs(directory->fd, &system) == 0 &&
 			      system.f_type == TMPFS_MAGIC;
+	if (directory->is_exact)
+		open_news(directory);
 	return directory->fd >= 0;
 }
 

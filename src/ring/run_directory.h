@@ -17,6 +17,7 @@
 struct ky_run_directory {
 	const char *path; /* the caller's, as long as this lives */
 	int fd;           /* -1: it does not exist yet */
+	int news_fd;      /* readable when a name has come; -1: that is not reported */
 	bool is_exact;    /* its times report each change */
 	bool is_settled;  /* nothing is to be visited again until it changes */
 	struct timespec changed;
@@ -33,6 +34,9 @@ void ky_run_directory_close(struct ky_run_directory *directory);
 /* Visits every name but hidden ones, when there may be something new. is_forced: in any case. */
 void ky_run_directory_scan(struct ky_run_directory *directory, bool is_forced, ky_run_name_fn visit,
 			   void *ctx);
+
+/* Takes what news_fd reports. Returns whether a name has come. */
+bool ky_run_directory_take_news(const struct ky_run_directory *directory);
 
 /* A file in it. Returns a descriptor, or -1. */
 int ky_run_directory_open(struct ky_run_directory *directory, const char *name, int flags);

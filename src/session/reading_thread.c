@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#define LOOK_SLACK_NS UINT64_C(500000000)
+
 struct ky_reading_thread {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -45,12 +47,13 @@ static void pass_changes_on(struct ky_reading *reading)
 	} while (count == 16);
 }
 
-/* Returns when it is to be looked at again. */
-static uint64_t look(struct ky_reading *reading, uint64_t now_ns)
+/* Returns when it is to be looked at again. has_woken: for another reason, so that a look that is
+ * due soon takes no wake-up of its own. */
+static uint64_t look(struct ky_reading *reading, uint64_t now_ns, bool has_woken)
 {
 	if (!reading->resources.source.readings)
 		return UINT64_MAX;
-	if (now_ns < reading->watch.due_ns)
+	if (now_ns + (has_woken ? LOOK_SLACK_NS : 0) < reading->watch.due_ns)
 		return reading->watch.due_ns;
 	ky_process_watch_look(&reading->watch, &reading->resources.source, &reading->process,
 			      now_ns);
@@ -65,11 +68,12 @@ static uint64_t step_all(const struct ky_reading_thread *thread)
 	uint64_t first_ns = UINT64_MAX;
 
 	for (struct ky_reading *reading = thread->readings; reading; reading = reading->next) {
+		bool is_due = reading->due_ns <= ky_now_ns(CLOCK_MONOTONIC);
 		uint64_t look_ns;
 
-		if (reading->due_ns <= ky_now_ns(CLOCK_MONOTONIC))
+		if (is_due)
 			step(reading);
-		look_ns = look(reading, ky_now_ns(CLOCK_MONOTONIC));
+		look_ns = look(reading, ky_now_ns(CLOCK_MONOTONIC), is_due);
 		if (reading->due_ns < first_ns)
 			first_ns = reading->due_ns;
 		if (look_ns < first_ns)

@@ -185,12 +185,20 @@ static void handle(struct ky_run_child *child, const struct signalfd_siginfo *in
 
 void ky_run_child_wait(struct ky_run_child *child, uint64_t timeout_ns)
 {
-	struct pollfd poller = {.fd = child->signal_fd, .events = POLLIN};
+	struct pollfd own;
+
+	ky_run_child_wait_with(child, timeout_ns, &own, 0);
+}
+
+void ky_run_child_wait_with(struct ky_run_child *child, uint64_t timeout_ns, struct pollfd *others,
+			    uint32_t count)
+{
 	struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
 				   .tv_nsec = (long)(timeout_ns % 1000000000)};
 	struct signalfd_siginfo info;
 
-	if (ppoll(&poller, 1, &timeout, NULL) > 0) {
+	others[count] = (struct pollfd){.fd = child->signal_fd, .events = POLLIN};
+	if (ppoll(others, count + 1, &timeout, NULL) > 0) {
 		/* The end first: a Ctrl-C that ends CMD must not count as meant for us. */
 		while (read(child->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 			handle(child, &info);

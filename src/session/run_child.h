@@ -11,6 +11,7 @@
 #ifndef KY_SESSION_RUN_CHILD_H
 #define KY_SESSION_RUN_CHILD_H
 
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,6 +49,10 @@ int ky_run_child_start(struct ky_run_child *child, char **argv, char **environme
 
 /* Waits for signals up to timeout_ns, passes them on, and notices the end of the child. */
 void ky_run_child_wait(struct ky_run_child *child, uint64_t timeout_ns);
+/* The same, also for these, `revents` of which it fills in. others: room for one more after them.
+ */
+void ky_run_child_wait_with(struct ky_run_child *child, uint64_t timeout_ns, struct pollfd *others,
+			    uint32_t count);
 
 /* Ends this process the way the child ended; returns the exit status to use when it could not die
  * of the child's signal (128 + signal). */

@@ -389,18 +389,22 @@ static struct ky_drain_mode_pace pace_of(const struct ky_run_ring *ring, bool is
 	/* What a rule judges by events is known when they are read. */
 	struct ky_drain_mode_pace pace = {.longest_ns = ring->agent.rules != NULL ?
 								KY_RUN_SCAN_IDLE_NS :
-							is_flight ? KY_RUN_SCAN_FLIGHT_NS :
+							is_flight ? KY_RUN_SCAN_NEWS_NS :
 								    PACE_STREAM_NS,
 					  .check_ns = CHECK_NS,
 					  .check_empty_ns = CHECK_EMPTY_NS,
 					  .has_slack = true};
 
+	/* A ring that fills takes a processor, of which the samplers hear in less than CHECK_NS. */
+	if (!is_flight && ring->agent.rules == NULL &&
+	    ky_run_samplers_are_resting(ring->owner->samplers))
+		pace.check_empty_ns = PACE_STREAM_NS;
 	/* The pages of a flight's ring are made ahead of the claim index, until it has come round
 	 * once. */
 	if (is_flight && ring->agent.rules == NULL)
 		pace.check_ns = pace.check_empty_ns = ring->populate.is_making ?
 							      KY_RUN_SCAN_IDLE_NS :
-							      KY_RUN_SCAN_FLIGHT_NS;
+							      KY_RUN_SCAN_NEWS_NS;
 	return pace;
 }
 

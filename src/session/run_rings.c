@@ -197,6 +197,7 @@ void ky_run_rings_child_ending(void *ctx)
 {
 	struct ky_run_rings *rings = ctx;
 
+	ky_table_thread_end(rings->tables, rings->child.pid);
 	ky_child_states_finish(rings->states);
 	for (uint32_t i = 0; i < rings->ring_count; i++)
 		if (rings->rings[i]->pid == rings->child.pid && !rings->rings[i]->is_foreign)
@@ -218,7 +219,8 @@ static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 	bool is_quiet = rings->options.agent.is_flight &&
 			rings->options.agent.triggers.rule_count == 0;
 
-	return ky_run_scan_pace_ns(&rings->scan, is_quiet, now_ns);
+	return ky_run_scan_pace_ns(&rings->scan, is_quiet,
+				   rings->names.news_fd >= 0 && rings->names.is_settled, now_ns);
 }
 
 /* What is due soon is done at this wake-up: one of its own would cost more. */
@@ -237,6 +239,7 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 			ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
 		rings->scan.due_ns = start_ns + scan_pace_ns(rings, start_ns);
 	}
+	ky_table_thread_look(rings->tables, start_ns);
 	samplers_ns = ky_run_samplers_step(rings->samplers);
 	due_ns = samplers_ns < rings->scan.due_ns ? samplers_ns : rings->scan.due_ns;
 	step_all(rings, false, &due_ns);
@@ -244,6 +247,27 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 	 * once. */
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	return due_ns > now_ns ? due_ns - now_ns : 0;
+}
+
+uint32_t ky_run_rings_poll(struct ky_run_rings *rings, struct pollfd *out)
+{
+	int fds[KY_RUN_RINGS_POLLED_MAX - 1];
+	uint32_t count = ky_run_samplers_fds(rings->samplers, fds, KY_RUN_RINGS_POLLED_MAX - 1);
+
+	out[0] = (struct pollfd){.fd = rings->names.news_fd, .events = POLLIN};
+	for (uint32_t i = 0; i < count; i++)
+		out[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+	return count + 1;
+}
+
+void ky_run_rings_polled(struct ky_run_rings *rings, const struct pollfd *polled, uint32_t count)
+{
+	if (polled[0].revents && ky_run_directory_take_news(&rings->names)) {
+		ky_run_scan_news(&rings->scan, ky_now_ns(CLOCK_MONOTONIC));
+	}
+	for (uint32_t i = 1; i < count; i++)
+		if (polled[i].revents & ~POLLIN)
+			ky_run_samplers_are_mute(rings->samplers);
 }
 
 void ky_run_rings_finish(struct ky_run_rings *rings, bool is_alone)

@@ -11,6 +11,7 @@
 #ifndef KY_SESSION_RUN_RINGS_H
 #define KY_SESSION_RUN_RINGS_H
 
+#include <poll.h>
 #include <session/session_options.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,6 +56,12 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 /* Searches for new rings, drains the known ones, finishes those whose process is gone.
  * Returns after how many nanoseconds it wants to be called again. */
 uint64_t ky_run_rings_step(struct ky_run_rings *rings);
+
+/* What wakes a caller that waits for the next step, at most KY_RUN_RINGS_POLLED_MAX; returns how
+ * many. After the wait it gives them back. */
+#define KY_RUN_RINGS_POLLED_MAX 65u
+uint32_t ky_run_rings_poll(struct ky_run_rings *rings, struct pollfd *out);
+void ky_run_rings_polled(struct ky_run_rings *rings, const struct pollfd *polled, uint32_t count);
 
 /* Finishes everything that is still there: a process that continues has its gates closed first.
  * is_alone: no process of the session runs any more, so none holds a ring without a file. */

@@ -30,6 +30,7 @@ struct ky_run_samplers {
 	struct ky_off_cpu_sampler switches;
 	bool wants_switches; /* and has not tried them yet */
 	bool is_ending;
+	bool is_mute;               /* what is waited for reported something else */
 	pid_t pid;                  /* of CMD, once it waits for its exec */
 	uint64_t turns, counted_ns; /* of all threads, and when */
 	uint64_t due_ns;
@@ -56,6 +57,16 @@ static uint64_t count_switches_per_s(void *ctx)
 	samplers->turns = turns;
 	samplers->counted_ns = now_ns;
 	return rate;
+}
+
+static uint64_t cpu_ns(void *ctx)
+{
+	const struct ky_run_samplers *samplers = ctx;
+	uint64_t sum = 0, one;
+
+	for (uint32_t i = 0; i < samplers->rings.count; i++)
+		sum += ky_process_cpu_ns(samplers->rings.list[i]->pid, &one) ? one : 0;
+	return sum;
 }
 
 static uint64_t switches_per_s(void *ctx)
@@ -86,6 +97,7 @@ int ky_run_samplers_open(struct ky_run_samplers **out, const struct ky_sampling_
 		.leave = options->source == KY_SAMPLING_ANY ? leave : NULL,
 		.counted_switches_per_s = count_switches_per_s,
 		.switches_per_s = switches_per_s,
+		.cpu_ns = cpu_ns,
 		.ctx = samplers};
 
 	*out = samplers;
@@ -153,6 +165,8 @@ int ky_run_samplers_attach(struct ky_run_samplers *samplers, uint32_t pid)
 
 	/* Signals of a process that runs already are left alone, unless it is asked for. */
 	samplers->samples.options.leave = NULL;
+	/* The caller waits for nothing but the time. */
+	samplers->samples.options.cpu_ns = NULL;
 	if (uses_perf(samplers))
 		err = ky_cpu_sampler_attach(&samplers->samples, pid);
 	else if (samplers->options->hz)
@@ -367,6 +381,29 @@ uint64_t ky_run_samplers_step(struct ky_run_samplers *samplers)
 	samplers->due_ns = UINT64_MAX;
 	(void)ky_ring_guard(areas, ky_run_samplers_areas(samplers, areas), step, samplers);
 	return samplers->due_ns;
+}
+
+uint32_t ky_run_samplers_fds(struct ky_run_samplers *samplers, int *out, uint32_t max)
+{
+	uint32_t count;
+
+	if (!samplers || samplers->is_mute)
+		return 0;
+	count = ky_cpu_sampler_fds(&samplers->samples, out, max);
+	return count +
+	       ky_switch_windows_watch(samplers->switches.windows, out + count, max - count);
+}
+
+bool ky_run_samplers_are_resting(const struct ky_run_samplers *samplers)
+{
+	return samplers && samplers->samples.perf && samplers->samples.is_resting;
+}
+
+void ky_run_samplers_are_mute(struct ky_run_samplers *samplers)
+{
+	samplers->is_mute = true;
+	ky_cpu_sampler_is_mute(&samplers->samples);
+	(void)ky_switch_windows_watch(samplers->switches.windows, NULL, 0);
 }
 
 void ky_run_samplers_end(struct ky_run_samplers *samplers)

@@ -45,6 +45,12 @@ void ky_run_samplers_remove(struct ky_run_samplers *samplers, struct ky_run_samp
 /* Reads what there is into the areas. Returns when it wants to be called again, CLOCK_MONOTONIC, so
  * that the kernel's rings do not overflow; UINT64_MAX: no time is too late. */
 uint64_t ky_run_samplers_step(struct ky_run_samplers *samplers);
+/* Descriptors that are readable when it wants to be called at once, at most max; returns how many.
+ * The other: one of them reported something else. */
+uint32_t ky_run_samplers_fds(struct ky_run_samplers *samplers, int *out, uint32_t max);
+void ky_run_samplers_are_mute(struct ky_run_samplers *samplers);
+/* The processes hardly run, and the caller is woken soon when they do. */
+bool ky_run_samplers_are_resting(const struct ky_run_samplers *samplers);
 /* The last one: what has not begun yet does not begin. */
 void ky_run_samplers_end(struct ky_run_samplers *samplers);
 

@@ -19,10 +19,19 @@ void ky_run_scan_init(struct ky_run_scan *scan, uint64_t now_ns)
 	scan->anonymous_ns = now_ns + ANONYMOUS_FIRST_NS;
 }
 
-uint64_t ky_run_scan_pace_ns(const struct ky_run_scan *scan, bool is_quiet, uint64_t now_ns)
+void ky_run_scan_news(struct ky_run_scan *scan, uint64_t now_ns)
+{
+	if (scan->due_ns > now_ns + START_NS)
+		scan->due_ns = now_ns + START_NS;
+}
+
+uint64_t ky_run_scan_pace_ns(const struct ky_run_scan *scan, bool is_quiet, bool has_news,
+			     uint64_t now_ns)
 {
 	uint64_t pace_ns = (now_ns - scan->opened_ns) / 2;
-	uint64_t most_ns = is_quiet ? KY_RUN_SCAN_FLIGHT_NS : KY_RUN_SCAN_IDLE_NS;
+	uint64_t most_ns = has_news ? KY_RUN_SCAN_NEWS_NS :
+			   is_quiet ? KY_RUN_SCAN_FLIGHT_NS :
+				      KY_RUN_SCAN_IDLE_NS;
 
 	if (pace_ns > most_ns)
 		return most_ns;

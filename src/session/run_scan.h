@@ -12,6 +12,7 @@
 #define KY_RUN_SCAN_IDLE_NS UINT64_C(200000000)
 /* In flight mode nothing is read before the end: only new rings are searched for. */
 #define KY_RUN_SCAN_FLIGHT_NS UINT64_C(500000000)
+#define KY_RUN_SCAN_NEWS_NS UINT64_C(1000000000)
 #define KY_RUN_SCAN_IGNORED_MAX 4096u
 
 struct ky_run_scan {
@@ -25,8 +26,13 @@ struct ky_run_scan {
 void ky_run_scan_init(struct ky_run_scan *scan, uint64_t now_ns);
 
 /* Until the next scan. At first often: samples of a process whose ring is not found yet are lost.
- * is_quiet: a flight without rules. */
-uint64_t ky_run_scan_pace_ns(const struct ky_run_scan *scan, bool is_quiet, uint64_t now_ns);
+ * is_quiet: a flight without rules; has_news: it is reported when a name comes, and all that have
+ * come are known. */
+uint64_t ky_run_scan_pace_ns(const struct ky_run_scan *scan, bool is_quiet, bool has_news,
+			     uint64_t now_ns);
+
+/* A name has come: it is a ring some moments later. */
+void ky_run_scan_news(struct ky_run_scan *scan, uint64_t now_ns);
 
 /* Where there is no room for ring files they are searched for at every step, for one without a file
  * dies with its process unless we hold it. There are other reasons (a host that changed its user,

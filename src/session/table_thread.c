@@ -23,8 +23,10 @@ struct ring_tables {
 	dev_t device;             /* never changes, as the inode and the process */
 	ino_t inode;
 	struct ky_table_thread *owner;
-	bool is_removed;              /* written under the lock; atomic */
-	uint64_t due_ns;              /* under the lock */
+	bool is_removed, is_over;     /* written under the lock; atomic */
+	uint64_t due_ns;              /* under the lock, as what follows */
+	uint64_t looked_ns, clock_ns; /* due_ns UINT64_MAX: from when on its clock is looked at, and
+				       * what that showed */
 	struct ky_unwind_stats stats; /* under the lock */
 	struct ky_unwind_tables tables;
 	struct ky_probe probe; /* of these */
@@ -34,8 +36,10 @@ struct ky_table_thread {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
+	pthread_cond_t rested; /* no ring is stepped */
 	struct ring_tables *rings;
-	uint32_t is_stopping; /* atomic */
+	const struct ring_tables *stepped; /* under the lock */
+	uint32_t is_stopping;              /* atomic */
 };
 
 /* ---- the thread ---- */
@@ -45,7 +49,8 @@ static int stop_early(void *ctx)
 	const struct ring_tables *ring = ctx;
 
 	return __atomic_load_n(&ring->owner->is_stopping, __ATOMIC_RELAXED) ||
-			       __atomic_load_n(&ring->is_removed, __ATOMIC_RELAXED) ?
+			       __atomic_load_n(&ring->is_removed, __ATOMIC_RELAXED) ||
+			       __atomic_load_n(&ring->is_over, __ATOMIC_RELAXED) ?
 		       -ECANCELED :
 		       0;
 }
@@ -91,10 +96,16 @@ static void step(struct ky_table_thread *thread, struct ring_tables *ring, uint6
 	const struct ky_probe_moment moment = {.now_ns = now_ns};
 	uint64_t due_ns;
 
+	thread->stepped = ring;
 	pthread_mutex_unlock(&thread->lock);
 	due_ns = ky_probes_step(&ring->probe, 1, &moment);
 	pthread_mutex_lock(&thread->lock);
-	ring->due_ns = due_ns;
+	thread->stepped = NULL;
+	pthread_cond_broadcast(&thread->rested);
+	/* Until it has run: who looks at the rings sees that, and saves the thread a wake-up. */
+	ring->clock_ns = ring->tables.clock_ns;
+	ring->looked_ns = ring->is_over ? UINT64_MAX : due_ns;
+	ring->due_ns = ring->tables.is_resting || ring->is_over ? UINT64_MAX : due_ns;
 	ring->stats = ring->tables.stats;
 }
 
@@ -145,6 +156,7 @@ static int open_thread(struct ky_table_thread **out)
 		return -ENOMEM;
 	pthread_mutex_init(&thread->lock, NULL);
 	pthread_cond_init(&thread->changed, NULL);
+	pthread_cond_init(&thread->rested, NULL);
 	err = ky_start_thread(&thread->thread, run, thread);
 	if (err)
 		ky_free(thread);
@@ -230,6 +242,41 @@ void ky_table_thread_remove(struct ky_table_thread *thread, int ring_fd)
 	pthread_mutex_unlock(&thread->lock);
 }
 
+/* The kernel takes the part of /proc that is of it apart when it is reaped, and spins on our CPU as
+ * long as another thread of ours is in the middle of reading there. */
+void ky_table_thread_end(struct ky_table_thread *thread, uint32_t pid)
+{
+	if (!thread)
+		return;
+	pthread_mutex_lock(&thread->lock);
+	for (struct ring_tables *ring = thread->rings; ring; ring = ring->next) {
+		if (ring->tables.pid != pid)
+			continue;
+		__atomic_store_n(&ring->is_over, true, __ATOMIC_RELAXED);
+		ring->due_ns = ring->looked_ns = UINT64_MAX;
+		while (thread->stepped == ring)
+			pthread_cond_wait(&thread->rested, &thread->lock);
+	}
+	pthread_mutex_unlock(&thread->lock);
+}
+
+void ky_table_thread_look(struct ky_table_thread *thread, uint64_t now_ns)
+{
+	uint64_t clock_ns;
+
+	if (!thread)
+		return;
+	pthread_mutex_lock(&thread->lock);
+	for (struct ring_tables *ring = thread->rings; ring; ring = ring->next) {
+		if (ring->due_ns != UINT64_MAX || now_ns < ring->looked_ns ||
+		    (ky_process_cpu_ns(ring->tables.pid, &clock_ns) && clock_ns == ring->clock_ns))
+			continue;
+		ring->due_ns = 0;
+		pthread_cond_signal(&thread->changed);
+	}
+	pthread_mutex_unlock(&thread->lock);
+}
+
 void ky_table_thread_close(struct ky_table_thread *thread)
 {
 	if (!thread)
@@ -243,6 +290,7 @@ void ky_table_thread_close(struct ky_table_thread *thread)
 		remove_ring(ring);
 	drop_removed(thread);
 	pthread_cond_destroy(&thread->changed);
+	pthread_cond_destroy(&thread->rested);
 	pthread_mutex_destroy(&thread->lock);
 	ky_free(thread);
 }

@@ -20,6 +20,11 @@ struct ky_table_thread; /* NULL, for all that follows: there is none yet */
 void ky_table_thread_add(struct ky_table_thread **thread, int ring_fd,
 			 const struct ky_ring_header *header);
 void ky_table_thread_remove(struct ky_table_thread *thread, int ring_fd);
+/* The process has ended, and is about to be reaped: the tables stay as they are. Waits until the
+ * thread reads nothing of it any more. */
+void ky_table_thread_end(struct ky_table_thread *thread, uint32_t pid);
+/* Now and then: of a process that has run, the mappings are read again, once a second at most. */
+void ky_table_thread_look(struct ky_table_thread *thread, uint64_t now_ns);
 void ky_table_thread_close(struct ky_table_thread *thread);
 
 /* As ky_unwind_tables_text(); of a ring that it keeps none in, that there is no room for them. */

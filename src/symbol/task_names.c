@@ -232,6 +232,8 @@ static void read_said(struct ky_task_names *names, const struct ky_elf_symbol *s
 	    !demangle(walk, bytes))
 		return;
 	bytes = ky_task_type(walk->text, &type, &out->is_cell);
+	if (bytes == 0)
+		return;
 	if (bytes >= TYPE_BYTES_MAX) /* compared, and shown, up to here */
 		bytes = TYPE_BYTES_MAX - 1;
 	if (bytes > sizeof(walk->types_said) - walk->types_used) {

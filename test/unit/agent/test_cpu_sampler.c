@@ -82,8 +82,18 @@ void ky_perf_count_lost(struct ky_perf *perf)
 
 void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out)
 {
-	*out = (struct ky_perf_about){
-		.ring_bytes = 1 << 20, .record_bytes = 1 << 15, .lost_count = perf->lost};
+	*out = (struct ky_perf_about){.ring_bytes = 1 << 20,
+				      .record_bytes = 1 << 15,
+				      .cpu_count = 2,
+				      .lost_count = perf->lost};
+}
+
+uint32_t ky_perf_fds(const struct ky_perf *perf, int *out, uint32_t max)
+{
+	assert_ptr_equal(perf, &the_perf);
+	for (uint32_t i = 0; i < max; i++)
+		out[i] = 100 + (int)i;
+	return max;
 }
 
 void ky_perf_close(struct ky_perf *perf)
@@ -118,6 +128,14 @@ static uint64_t counted_switches(void *ctx)
 {
 	assert_non_null(ctx);
 	return counted_per_s;
+}
+
+static uint64_t cpu_ns;
+
+static uint64_t used_cpu(void *ctx)
+{
+	assert_non_null(ctx);
+	return cpu_ns;
 }
 
 static void leave(void *ctx, struct ky_sampled_ring *ring, uint32_t rate_hz)
@@ -223,6 +241,36 @@ static void want(struct case_ *c, uint32_t rate_hz)
 static uint32_t refusal_of(const struct case_ *c)
 {
 	return atomic_load(&c->head.refusals[KY_SOURCE_PERF]);
+}
+
+/* As if so much time had passed since the last step, and so much CPU time. */
+static uint64_t step_later(struct case_ *c, uint64_t past_ns, uint64_t used_ns)
+{
+	c->sampler.measured_ns -= past_ns;
+	cpu_ns += used_ns;
+	return ky_cpu_sampler_step(&c->sampler) - ky_now_ns(CLOCK_MONOTONIC);
+}
+
+static void processes__that_hardly_run_are_waited_for(void **state)
+{
+	struct case_ *c = open_case();
+	uint64_t second_ns = UINT64_C(1000000000);
+	int fds[4];
+
+	(void)state;
+	assert_in_range(step_later(c, second_ns, 0), 0, second_ns / 4); /* nobody waits */
+	assert_int_equal(ky_cpu_sampler_fds(&c->sampler, fds, 4), 0);
+	c->sampler.options.cpu_ns = used_cpu;
+	(void)step_later(c, 0, 1);
+	assert_in_range(step_later(c, second_ns, second_ns / 1000), second_ns / 2, second_ns);
+	assert_int_equal(ky_cpu_sampler_fds(&c->sampler, fds, 4), 2);
+	assert_int_equal(fds[1], 101);
+	assert_in_range(step_later(c, second_ns, second_ns / 10), 0, second_ns / 4);
+	assert_int_equal(ky_cpu_sampler_fds(&c->sampler, fds, 4), 0);
+	(void)step_later(c, second_ns, 0);
+	assert_int_equal(ky_cpu_sampler_fds(&c->sampler, fds, 1), 0); /* too many */
+	assert_in_range(step_later(c, second_ns, 0), 0, second_ns / 4);
+	close_case(c);
 }
 
 static void rate__wanted_is_set_and_reported(void **state)
@@ -538,6 +586,7 @@ static void choice__ends_where_another_process_comes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(processes__that_hardly_run_are_waited_for),
 		cmocka_unit_test(rate__wanted_is_set_and_reported),
 		cmocka_unit_test(rate__refused_is_not_reported_as_running),
 		cmocka_unit_test(rate__is_zero_while_all_events_are_refused),

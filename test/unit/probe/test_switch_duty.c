@@ -54,6 +54,13 @@ static void duty__few_records_are_watched_all_the_time(void **state)
 	assert_int_equal(duty.window_ns, KY_DUTY_WINDOW_NS_MAX);
 	run = watch(&duty, 500, 100);
 	assert_int_equal(run.observed_ns, run.whole_ns);
+	/* Longer only at its owner's word. */
+	duty.most_ns = KY_DUTY_WINDOW_NS_QUIET;
+	(void)watch(&duty, 1, 20);
+	assert_int_equal(duty.window_ns, KY_DUTY_WINDOW_NS_QUIET);
+	duty.most_ns = KY_DUTY_WINDOW_NS_MAX;
+	(void)watch(&duty, 500, 1);
+	assert_int_equal(duty.window_ns, KY_DUTY_WINDOW_NS_MAX);
 	/* And seldom as soon as they are many. */
 	(void)watch(&duty, 100000, 20);
 	run = watch(&duty, 100000, 100);

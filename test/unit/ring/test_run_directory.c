@@ -6,6 +6,7 @@
 #include <ring/run_directory.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,10 +187,30 @@ static void directory__without_a_free_descriptor_is_reported(void **state)
 	assert_string_equal(walk(false), "a");
 }
 
+static void directory__reports_a_name_that_comes(void **state)
+{
+	struct pollfd news = {.events = POLLIN};
+
+	(void)state;
+	assert_int_equal(c.directory.news_fd, -1);
+	assert_false(ky_run_directory_take_news(&c.directory));
+	(void)walk(false);
+	news.fd = c.directory.news_fd;
+	assert_true(news.fd >= 0);
+	assert_int_equal(poll(&news, 1, 0), 0);
+	make("a");
+	assert_int_equal(poll(&news, 1, 0), 1);
+	assert_true(ky_run_directory_take_news(&c.directory));
+	assert_false(ky_run_directory_take_news(&c.directory));
+	assert_int_equal(poll(&news, 1, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(directory__is_read_again_only_when_it_changed,
+						open_directory, close_directory),
+		cmocka_unit_test_setup_teardown(directory__reports_a_name_that_comes,
 						open_directory, close_directory),
 		cmocka_unit_test_setup_teardown(directory__that_changed_just_now_is_read_again,
 						open_directory, close_directory),

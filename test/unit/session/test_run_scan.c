@@ -21,12 +21,29 @@ static int open_scan(void **state)
 static void run_scan__scans_less_often_as_time_passes(void **state)
 {
 	(void)state;
-	assert_int_equal(ky_run_scan_pace_ns(&scan, false, OPENED_NS), 20 * MS_NS);
-	assert_int_equal(ky_run_scan_pace_ns(&scan, false, OPENED_NS + 100 * MS_NS), 50 * MS_NS);
-	assert_int_equal(ky_run_scan_pace_ns(&scan, false, OPENED_NS + 9000 * MS_NS),
+	assert_int_equal(ky_run_scan_pace_ns(&scan, false, false, OPENED_NS), 20 * MS_NS);
+	assert_int_equal(ky_run_scan_pace_ns(&scan, false, false, OPENED_NS + 100 * MS_NS),
+			 50 * MS_NS);
+	assert_int_equal(ky_run_scan_pace_ns(&scan, false, false, OPENED_NS + 9000 * MS_NS),
 			 KY_RUN_SCAN_IDLE_NS);
-	assert_int_equal(ky_run_scan_pace_ns(&scan, true, OPENED_NS + 9000 * MS_NS),
+	assert_int_equal(ky_run_scan_pace_ns(&scan, true, false, OPENED_NS + 9000 * MS_NS),
 			 KY_RUN_SCAN_FLIGHT_NS);
+}
+
+static void run_scan__rests_where_names_that_come_are_reported(void **state)
+{
+	uint64_t now_ns = OPENED_NS + 9000 * MS_NS;
+
+	(void)state;
+	assert_int_equal(ky_run_scan_pace_ns(&scan, false, true, OPENED_NS), 20 * MS_NS);
+	assert_int_equal(ky_run_scan_pace_ns(&scan, false, true, now_ns), KY_RUN_SCAN_NEWS_NS);
+	assert_int_equal(ky_run_scan_pace_ns(&scan, true, true, now_ns), KY_RUN_SCAN_NEWS_NS);
+	scan.due_ns = now_ns + KY_RUN_SCAN_NEWS_NS;
+	ky_run_scan_news(&scan, now_ns);
+	assert_int_equal(scan.due_ns, now_ns + 20 * MS_NS);
+	/* Another one puts it off no further. */
+	ky_run_scan_news(&scan, now_ns + 10 * MS_NS);
+	assert_int_equal(scan.due_ns, now_ns + 20 * MS_NS);
 }
 
 /* The free room is not known without a directory. */
@@ -72,6 +89,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(run_scan__scans_less_often_as_time_passes, open_scan),
+		cmocka_unit_test_setup(run_scan__rests_where_names_that_come_are_reported,
+				       open_scan),
 		cmocka_unit_test_setup(run_scan__wants_anonymous_rings_at_once_without_a_directory,
 				       open_scan),
 		cmocka_unit_test_setup(run_scan__wants_anonymous_rings_ever_more_rarely, open_scan),

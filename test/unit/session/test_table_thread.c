@@ -72,6 +72,29 @@ static void add__begins_anew_for_another_process(void **state)
 	close(fd);
 }
 
+/* What is there stays, and no more comes: the thread would begin with the second reading. */
+static void end__leaves_the_tables_as_they_are(void **state)
+{
+	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
+	struct ky_table_thread *thread = NULL;
+	char before[200], after[200];
+
+	(void)state;
+	ky_table_thread_end(NULL, header.pid);
+	ky_table_thread_look(NULL, 0);
+	ky_table_thread_add(&thread, fd, &header);
+	wait_for(thread, fd, " modules, ");
+	ky_table_thread_end(thread, header.pid + 1); /* another one */
+	ky_table_thread_end(thread, header.pid);
+	ky_table_thread_text(thread, fd, before, sizeof(before));
+	ky_table_thread_look(thread, UINT64_MAX - 1);
+	ky_table_thread_text(thread, fd, after, sizeof(after));
+	assert_string_equal(before, after);
+	assert_non_null(strstr(after, " modules, "));
+	ky_table_thread_close(thread);
+	close(fd);
+}
+
 /* As on a full file system: the file cannot be written. */
 static void add__reports_that_there_is_no_room(void **state)
 {
@@ -106,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(add__makes_tables),
 		cmocka_unit_test(add__begins_anew_for_another_process),
+		cmocka_unit_test(end__leaves_the_tables_as_they_are),
 		cmocka_unit_test(add__reports_that_there_is_no_room),
 		cmocka_unit_test(add__a_ring_without_an_area_has_none),
 	};
