@@ -53,6 +53,21 @@ static void read_version(char *versions, const char *start, const char *at)
 	}
 }
 
+/* Linkers put constants into a segment of their own, or beside the code where there is none: then
+ * code, the larger part, need not be searched. */
+static bool may_hold_texts(const struct dl_phdr_info *info, const ElfW(Phdr) * phdr)
+{
+	const uint32_t access = PF_R | PF_W | PF_X;
+
+	if (phdr->p_type != PT_LOAD || (phdr->p_flags & (PF_R | PF_W)) != PF_R)
+		return false;
+	for (size_t i = 0; phdr->p_flags & PF_X && i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+		    (info->dlpi_phdr[i].p_flags & access) == PF_R)
+			return false;
+	return true;
+}
+
 /* Whether the object has Tokio's texts; adds the versions they name. */
 static bool find_text(const struct dl_phdr_info *info, char *versions)
 {
@@ -64,7 +79,7 @@ static bool find_text(const struct dl_phdr_info *info, char *versions)
 		const char *start = (const char *)(info->dlpi_addr + phdr->p_vaddr);
 		const char *end = start + phdr->p_filesz, *at = start;
 
-		if (phdr->p_type != PT_LOAD || (phdr->p_flags & (PF_R | PF_W)) != PF_R)
+		if (!may_hold_texts(info, phdr))
 			continue;
 		while ((at = memmem(at, (size_t)(end - at), text, sizeof(text) - 1))) {
 			is_tokio = true;
@@ -83,7 +98,7 @@ static bool has_recorder_text(const struct dl_phdr_info *info)
 		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
 		const char *start = (const char *)(info->dlpi_addr + phdr->p_vaddr);
 
-		if (phdr->p_type == PT_LOAD && (phdr->p_flags & (PF_R | PF_W)) == PF_R &&
+		if (may_hold_texts(info, phdr) &&
 		    memmem(start, phdr->p_filesz, text, sizeof(text) - 1))
 			return true;
 	}
