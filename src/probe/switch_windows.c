@@ -234,7 +234,6 @@ uint32_t ky_switch_windows_watch(struct ky_switch_windows *switches, int *out, u
 		return 0;
 	ky_perf_about(switches->perf, &about);
 	switches->is_watched = about.cpu_count <= max;
-	/* Shorter ones end before the rings fill. */
 	if (!switches->is_watched || switches->duty.window_ns <= KY_DUTY_WINDOW_NS_MAX)
 		return 0;
 	return ky_perf_fds(switches->perf, out, about.cpu_count);
@@ -664,10 +663,11 @@ static bool was_quiet(const struct ky_switch_windows *switches)
 		       (switches->end_ns - switches->window_ns) / 2;
 }
 
-/* So few records that a later reading misses little. */
+/* So few records that a later reading misses little, and the caller hears of more. */
 static bool is_quiet(const struct ky_switch_windows *switches, uint64_t count)
 {
-	return count * SECOND_NS <= QUIET_PER_S * (switches->end_ns - switches->window_ns);
+	return switches->is_watched &&
+	       count * SECOND_NS <= QUIET_PER_S * (switches->end_ns - switches->window_ns);
 }
 
 /* Returns false when nothing is watched from now on. */
@@ -681,9 +681,8 @@ static bool end_window(struct ky_switch_windows *switches, const struct ky_switc
 			   ky_switch_wakes_passed_ns(&switches->wakes);
 	uint64_t gap_ns;
 
-	switches->duty.most_ns = switches->is_watched && is_quiet(switches, count) ?
-					 KY_DUTY_WINDOW_NS_QUIET :
-					 KY_DUTY_WINDOW_NS_MAX;
+	switches->duty.most_ns = is_quiet(switches, count) ? KY_DUTY_WINDOW_NS_QUIET :
+							     KY_DUTY_WINDOW_NS_MAX;
 	gap_ns = ky_switch_duty_after(&switches->duty, switches->end_ns - switches->window_ns,
 				      cost_ns);
 	switches->faults.has_gaps = gap_ns != 0;
