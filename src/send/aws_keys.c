@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <kymo/base.h>
 #include <send/answer.h>
+#include <send/assume_role.h>
 #include <send/aws_profile.h>
 #include <send/web_identity.h>
 #include <stdio.h>
@@ -185,6 +186,27 @@ static int ask_machine(struct key_search *search)
 	return err ? err : take_document(&search->keys, &answer->body);
 }
 
+static int take_role_keys(struct key_search *search, const char *action, char *why)
+{
+	const struct ky_buf *body = &search->answer.body;
+	struct ky_aws_keys *keys = &search->keys;
+	char end[64];
+
+	if (!ky_answer_xml(body->bytes, body->used, "AccessKeyId", keys->access_key,
+			   sizeof(keys->access_key)) ||
+	    !ky_answer_xml(body->bytes, body->used, "SecretAccessKey", keys->secret_key,
+			   sizeof(keys->secret_key)) ||
+	    !ky_answer_xml(body->bytes, body->used, "SessionToken", keys->token,
+			   sizeof(keys->token))) {
+		snprintf(why, KY_HTTP_ERROR_BYTES, "no credentials: what %s answered has none",
+			 action);
+		return -ENOENT;
+	}
+	(void)ky_answer_xml(body->bytes, body->used, "Expiration", end, sizeof(end));
+	end_at(keys, end);
+	return 0;
+}
+
 /* 1: it was not told of one. What was told and fails is not passed over: the machine's role is
  * another's. */
 static int ask_web_identity(struct key_search *search, char *why)
@@ -196,9 +218,6 @@ static int ask_web_identity(struct key_search *search, char *why)
 					   .session = getenv("AWS_ROLE_SESSION_NAME"),
 					   .endpoint = getenv("AWS_ENDPOINT_URL_STS"),
 					   .region = search->keys.region};
-	const struct ky_buf *body = &search->answer.body;
-	struct ky_aws_keys *keys = &search->keys;
-	char end[64];
 	int err;
 
 	if (!token_file || !token_file[0]) {
@@ -213,19 +232,46 @@ static int ask_web_identity(struct key_search *search, char *why)
 	err = ky_web_identity_ask(search->http, &identity, &search->answer, why);
 	if (err)
 		return err;
-	if (!ky_answer_xml(body->bytes, body->used, "AccessKeyId", keys->access_key,
-			   sizeof(keys->access_key)) ||
-	    !ky_answer_xml(body->bytes, body->used, "SecretAccessKey", keys->secret_key,
-			   sizeof(keys->secret_key)) ||
-	    !ky_answer_xml(body->bytes, body->used, "SessionToken", keys->token,
-			   sizeof(keys->token))) {
+	return take_role_keys(search, "AssumeRoleWithWebIdentity", why);
+}
+
+/* 1: the profile names none. The keys that may take it are of another profile, or of the same. */
+static int ask_role(struct key_search *search, char *why)
+{
+	const struct ky_aws_profile *profile = &search->profile;
+	struct ky_aws_profile *source;
+	int err = -ENOENT;
+
+	if (!profile->role[0] || !profile->source[0])
+		return 1;
+	source = ky_alloc(sizeof(*source));
+	if (!source)
+		return -ENOMEM;
+	ky_aws_profile_read(source, profile->source);
+	if (source->access_key[0] && source->secret_key[0]) {
+		struct ky_assume_role role = {source->access_key,
+					      source->secret_key,
+					      source->token,
+					      profile->role,
+					      profile->role_session,
+					      profile->external_id,
+					      getenv("AWS_ENDPOINT_URL_STS"),
+					      search->keys.region};
+
+		if (!role.endpoint || !role.endpoint[0])
+			role.endpoint = getenv("AWS_ENDPOINT_URL");
+		err = ky_assume_role_ask(search->http, &role, &search->answer, why);
+		if (!err)
+			err = take_role_keys(search, "AssumeRole", why);
+	} else {
 		snprintf(why, KY_HTTP_ERROR_BYTES,
-			 "no credentials: what AssumeRoleWithWebIdentity answered has none");
-		return -ENOENT;
+			 "no credentials: profile %.64s, whose keys would take role %.96s, has "
+			 "none of its own",
+			 profile->source, profile->role);
 	}
-	(void)ky_answer_xml(body->bytes, body->used, "Expiration", end, sizeof(end));
-	end_at(keys, end);
-	return 0;
+	explicit_bzero(source, sizeof(*source));
+	ky_free(source);
+	return err;
 }
 
 /* ---- all of it ---- */
@@ -290,6 +336,10 @@ static int find_keys(struct key_search *search, char *why)
 	}
 	keys->source = "a web identity";
 	err = ask_web_identity(search, why);
+	if (err <= 0)
+		return err;
+	keys->source = "the profile's role";
+	err = ask_role(search, why);
 	if (err <= 0)
 		return err;
 	keys->source = "the profile";

@@ -3,7 +3,8 @@
  *
  * Keys:      AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; a web identity
  *            (AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN, AWS_ROLE_SESSION_NAME, or the profile's,
- *            asked of AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL or AWS); the profile AWS_PROFILE
+ *            asked of AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL or AWS); a role that the profile
+ *            takes with the keys of source_profile, asked there, too; the profile AWS_PROFILE
  *            (or default) of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials) and AWS_CONFIG_FILE
  *            (~/.aws/config); the container's endpoint (AWS_CONTAINER_CREDENTIALS_RELATIVE_URI,
  *            _FULL_URI, with AWS_CONTAINER_AUTHORIZATION_TOKEN or _TOKEN_FILE); the machine's, by

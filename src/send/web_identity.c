@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <send/answer.h>
-#include <send/aws_keys.h>
 #include <send/sigv4.h>
+#include <send/sts_form.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,43 +42,6 @@ static int append_token(struct ky_buf *form, const char *path)
 	return err;
 }
 
-static void append_field(struct ky_buf *form, const char *name, const char *value)
-{
-	(void)ky_buf_append(form, name, strlen(name));
-	ky_sigv4_encode(form, value, false);
-}
-
-static void endpoint_of(const struct ky_web_identity *identity, char *out, size_t capacity)
-{
-	if (identity->endpoint && identity->endpoint[0])
-		snprintf(out, capacity, "%s", identity->endpoint);
-	else
-		snprintf(out, capacity, "https://sts.%s.%s/", identity->region,
-			 ky_aws_domain(identity->region));
-}
-
-static int judge(const struct ky_http_answer *answer, const char *url, char *why)
-{
-	char code[64];
-
-	if (answer->status == 200)
-		return 0;
-	(void)ky_answer_xml(answer->body.bytes, answer->body.used, "Code", code, sizeof(code));
-	if (answer->status && code[0])
-		snprintf(why, KY_HTTP_ERROR_BYTES,
-			 "no credentials: AssumeRoleWithWebIdentity at %.96s: %ld %s", url,
-			 answer->status, code);
-	else if (answer->status)
-		snprintf(why, KY_HTTP_ERROR_BYTES,
-			 "no credentials: AssumeRoleWithWebIdentity at %.96s: status %ld", url,
-			 answer->status);
-	else
-		snprintf(why, KY_HTTP_ERROR_BYTES,
-			 "no credentials: no answer of %.64s to AssumeRoleWithWebIdentity: %.100s",
-			 url, answer->error);
-	return -ENOENT;
-}
-
 int ky_web_identity_ask(struct ky_http_client *http, const struct ky_web_identity *identity,
 			struct ky_http_answer *answer, char *why)
 {
@@ -89,14 +51,14 @@ int ky_web_identity_ask(struct ky_http_client *http, const struct ky_web_identit
 	struct ky_buf form;
 	int err;
 
-	endpoint_of(identity, url, sizeof(url));
+	ky_sts_form_url(url, sizeof(url), identity->endpoint, identity->region);
 	ky_buf_init(&form, 0);
 	(void)ky_buf_reserve(&form,
 			     FORM_BYTES); /* never moved: that would leave the token behind */
-	append_field(&form, "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=",
-		     identity->role);
-	append_field(&form, "&RoleSessionName=", session && session[0] ? session : "kymo");
-	append_field(&form, "&WebIdentityToken=", "");
+	ky_sts_form_add(&form, "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=",
+			identity->role);
+	ky_sts_form_add(&form, "&RoleSessionName=", session && session[0] ? session : "kymo");
+	ky_sts_form_add(&form, "&WebIdentityToken=", "");
 	err = append_token(&form, identity->token_file);
 	if (!err && form.failed)
 		err = -ENOMEM;
@@ -119,7 +81,7 @@ int ky_web_identity_ask(struct ky_http_client *http, const struct ky_web_identit
 
 		err = ky_http_client_do(http, &request, answer);
 		if (!err)
-			err = judge(answer, url, why);
+			err = ky_sts_form_judge(answer, "AssumeRoleWithWebIdentity", url, why);
 	}
 	if (form.bytes)
 		explicit_bzero(form.bytes, form.capacity);

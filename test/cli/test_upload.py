@@ -452,6 +452,42 @@ class Credentials(Upload):
             self.assertIn("it is empty", done.stderr)
             self.assertEqual(server.requests, [])
 
+    def role(self, keys, profile="[base]", **more):
+        config, credentials = self.dir / "config", self.dir / "credentials"
+        config.write_text("[profile team]\nrole_arn = arn:aws:iam::1:role/kymo\n"
+                          "source_profile = base\nexternal_id = a+b\n")
+        credentials.write_text(f"{profile}\naws_access_key_id = BASE\n"
+                               "aws_secret_access_key = base-canary\n")
+        return {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_PROFILE": "team",
+                "AWS_CONFIG_FILE": str(config), "AWS_SHARED_CREDENTIALS_FILE": str(credentials),
+                "AWS_ENDPOINT_URL_STS": f"http://127.0.0.1:{keys.server_address[1]}/sts", **more}
+
+    def test_a_role_of_the_profile_gives_them(self):
+        """The signature is judged by MinIO, in make check-s3."""
+        self.make_run(1)
+        with MockS3() as server, keys_server() as keys:
+            self.upload(server, env=self.role(keys))
+            (path, form), = keys.seen
+            self.assertEqual(path, "/sts")
+            self.assertEqual(urllib.parse.parse_qs(form, strict_parsing=True),
+                             {"Action": ["AssumeRole"], "Version": ["2011-06-15"],
+                              "RoleArn": ["arn:aws:iam::1:role/kymo"],
+                              "RoleSessionName": ["kymo"], "ExternalId": ["a+b"]})
+            self.assertEqual(server.requests[0][2]["x-amz-security-token"], mock_s3.TOKEN)
+            self.assertNotIn("base-canary", form)
+
+    def test_a_role_that_is_not_given_is_said(self):
+        self.make_run(1)
+        with MockS3() as server, keys_server() as keys:
+            done = self.upload(server, "--upload-timeout", "1s", code=1,
+                               env=self.role(keys, profile="[other]"))
+            self.assertIn("profile base, whose keys would take role", done.stderr)
+            keys.refuses = True
+            done = self.upload(server, "--upload-timeout", "1s", code=1, env=self.role(keys))
+            self.assertIn("AssumeRole at http", done.stderr)
+            self.assertNotIn("base-canary", done.stderr + done.stdout)
+            self.assertEqual(server.requests, [])
+
     def test_a_profile_with_keys_that_we_cannot_get_is_said(self):
         self.make_run(1)
         config = self.dir / "config"

@@ -354,6 +354,22 @@ class Minio(Common, Case):
         self.assert_there(bodies)
 
 
+    def test_a_role_is_taken_with_the_keys_of_another_profile(self):
+        _, bodies = self.make_run(2)
+        (self.dir / "config").write_text("[profile team]\nrole_arn = arn:minio:iam:::role/kymo\n"
+                                         "source_profile = base\n")
+        for secret, code in (("wrong", 1), (SECRET, 0)):
+            (self.dir / "credentials").write_text(f"[base]\naws_access_key_id = {ACCESS}\n"
+                                                  f"aws_secret_access_key = {secret}\n")
+            done = self.upload("--upload-timeout", "2s", code=code, AWS_ACCESS_KEY_ID="",
+                               AWS_SECRET_ACCESS_KEY="", AWS_PROFILE="team",
+                               AWS_CONFIG_FILE=str(self.dir / "config"),
+                               AWS_SHARED_CREDENTIALS_FILE=str(self.dir / "credentials"))
+            if code:
+                self.assertRegex(done.stderr, "AssumeRole at .*: 403 ")
+        self.assert_there(bodies)
+
+
 class Dial9(Case):
     """dial9's own browser lists and fetches what we sent: KYMO_DIAL9_VIEWER names the program."""
     NAME = "versitygw"
