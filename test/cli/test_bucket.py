@@ -471,9 +471,17 @@ class Trouble(Bucket):
         self.assertGreater(len(found), 100)
 
     def test_names_are_shown_safely(self):
-        self.put("/bucket/\x1b[31mred\n.trc.zst", b"x")
-        done = self.ask("info", "s3://bucket")
-        self.assertNotIn("\x1b", done.out + done.err)
+        odd = ["\x1b[31mred\n.trc.zst", "../../../etc/cron.d/x.trc", "a//b/../c.trc.zst", "/x.trc",
+               "k" * 1019 + ".trc", "a\u202eb.trc", "k1/raw/service=%1b%5b31m/date=2026-05-18/"
+               "hour=12/host=..%2f..%2fx/1779107405250-1-b-1.trc.zst"]
+        for key in odd:
+            self.put(f"/bucket/{key}", b"x")
+        for words in (("info",), ("info", "--json"), ("report",), ("convert", "-o", "out.trc")):
+            done = self.ask(words[0], "s3://bucket", *words[1:], code=int(words[0] != "info"))
+            text = done.out + done.err
+            self.assertFalse([letter for letter in text if letter < " " and letter != "\n"], text)
+            self.assertNotIn("\u202e", text)
+        self.assertEqual([path.name for path in self.dir.rglob("*")], [])
 
     def test_too_much_is_refused_before_it_is_fetched(self):
         self.put()

@@ -149,6 +149,31 @@ class Trouble(Upload):
             self.upload(server)
             self.assert_all_there(server, 60)
 
+    def test_a_server_that_reads_and_answers_slowly(self):
+        """Slow is no error; an answer without an end ends with the time to send."""
+        run = self.make_run(1)
+        (run / "000000.trc").write_bytes(b"TRC\0\1" + os.urandom(100000))
+        with MockS3() as server:
+            server.piece = 1000
+            self.upload(server, "--layout", "kymo")
+            (body, _), = server.objects.values()
+            self.assertEqual(body, (run / "000000.trc").read_bytes())
+        run = self.make_run(2, pid=43)
+        with MockS3(["slow"]) as server:
+            done = self.upload(server, "--layout", "kymo", "--upload-timeout", "1s", code=1)
+            self.assertTrue(server.hanging.is_set())
+            self.assertIn("2 left", done.stdout)
+            self.assertEqual(server.objects, {})
+            self.assertIn("sent 2 segments", self.upload(server, "--layout", "kymo").stdout)
+
+    def test_ten_thousand_that_wait_are_counted_and_stay(self):
+        run = self.make_run(10000)
+        with MockS3() as gone:
+            gone.server.server_close()
+            said = json.loads(self.upload(gone, "--upload-timeout", "0", "--json", code=1).stdout)
+        self.assertEqual((said["sent"], said["left"]), (0, 10000))
+        self.assertEqual(len(list(run.glob("*.trc"))), 10000)
+
     def test_the_servers_clock_is_taken(self):
         self.make_run(3)
         with MockS3() as server:
@@ -572,7 +597,9 @@ class Records(Upload):
             sent = json.loads(self.run_kymo(*words, "--json").out)["sent"]
             self.assertEqual((sent["destinations"], sent["segments"], sent["lost"]), (1, 0, 0))
             self.assertGreaterEqual(sent["waiting"], 1)
-            self.assertRegex(self.run_kymo(*words).out, r"(?m)^Sent +0 segments, \d+ waiting$")
+            said = self.run_kymo(*words).out
+            self.assertRegex(said, r"(?m)^Sent +0 segments, \d+ waiting$")
+            self.assertNotIn(mock_s3.SECRET, said + self.run_kymo(*words, "--json").out)
             never.touch()
             process.communicate(timeout=DEADLINE_S)
 

@@ -3,6 +3,7 @@
 does wrong on demand. `MockS3(faults=[...])`: one fault a request, in order, then none."""
 import base64
 import binascii
+import contextlib
 import datetime
 import functools
 import hashlib
@@ -104,6 +105,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             except OSError:
                 pass
             self.close_connection = True
+        elif name == "slow":
+            self.send_response(200)
+            self.send_header("Content-Length", "100000")
+            self.end_headers()
+            mock.hanging.set()
+            with contextlib.suppress(OSError):
+                while not mock.release.wait(0.01):
+                    self.wfile.write(b" ")
+            self.close_connection = True
         elif name == "away":
             self.reply(307, error_xml("TemporaryRedirect"), Location=mock.other)
         elif name == "region":
@@ -129,10 +139,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def store(self, body):
         self.server.mock.objects[urllib.parse.unquote(self.path)] = (body, dict(self.given))
 
+    def read_body(self, left):
+        """mock.piece: so many bytes a ms; 0: as they come."""
+        piece, body = self.server.mock.piece or left, b""
+        while len(body) < left:
+            got = self.rfile.read(min(piece, left - len(body)))
+            if not got:
+                break
+            body += got
+            if self.server.mock.piece:
+                time.sleep(0.001)
+        return body
+
     def serve(self):
         mock = self.server.mock
         self.given = {name.lower(): value for name, value in self.headers.items()}
-        self.body = self.rfile.read(int(self.given.get("content-length", "0")))
+        self.body = self.read_body(int(self.given.get("content-length", "0")))
         time.sleep(mock.delay_s)
         with mock.lock:
             mock.requests.append((self.command, self.path, self.given))
@@ -299,7 +321,7 @@ class MockS3:
         self.delay_s, self.etags, self.uploads, self.joins_badly = 0, {}, {}, 0
         self.page_keys, self.is_endless, self.has_ranges, self.sent_bytes = 1000, False, True, 0
         self.region, self.other, self.ahead_s, self.huge_bytes = "us-east-1", "", 0, 0
-        self.on_request = lambda: None
+        self.on_request, self.piece = lambda: None, 0
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.mock = self
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
