@@ -2,6 +2,9 @@
 #include <read/load.h>
 #include <string.h>
 
+/* Of each event: the engine for WebAssembly is linked with little inlining. */
+#define HOT static inline __attribute__((always_inline))
+
 static uint32_t saturate(uint64_t number)
 {
 	return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
@@ -31,7 +34,7 @@ static uint32_t find_or_add_task(struct ky_load *load, uint64_t task_id, uint64_
 	return trace->task_count - 1;
 }
 
-static inline uint32_t task_of(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
+HOT uint32_t task_of(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
 {
 	uint32_t **small = load->private->tasks.small, *page;
 
@@ -89,7 +92,7 @@ static uint32_t find_lane(struct ky_load *load, uint64_t worker_id)
 	return lane;
 }
 
-static inline uint32_t lane_of(struct ky_load *load, uint64_t worker_id)
+HOT uint32_t lane_of(struct ky_load *load, uint64_t worker_id)
 {
 	if (worker_id < KY_SMALL_WORKERS && load->private->lane_of_worker[worker_id])
 		return load->private->lane_of_worker[worker_id] - 1;
@@ -372,7 +375,7 @@ static struct ky_event_type *find_new_type(struct ky_load *load, const struct ky
 	return type;
 }
 
-static inline struct ky_event_type *find_type(struct ky_load *load, const struct ky_schema *schema)
+HOT struct ky_event_type *find_type(struct ky_load *load, const struct ky_schema *schema)
 {
 	if (schema->serial < load->serial_capacity && load->type_of_serial[schema->serial])
 		return &load->trace->types[load->type_of_serial[schema->serial] - 1];

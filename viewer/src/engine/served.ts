@@ -2,10 +2,13 @@
 // A trace that `kymo serve` gives out, read by ranges, so that no more than a window of it is here.
 import type { Served } from "./protocol";
 
-/** Bytes of a file at once, as the engine asks for them; throws what cannot be read. */
+/** Bytes of a file, as the engine asks for them; throws what cannot be read. */
 export interface Reader {
   size: number;
+  /** Waits for them. */
   read(from: number, end: number): ArrayBuffer;
+  /** Does not. */
+  fetch(from: number, end: number): Promise<ArrayBuffer>;
 }
 
 /** Names the file, and not what has been appended to it since: INODE of "INODE-SIZE-TIME". */
@@ -40,24 +43,32 @@ export async function findServed(url: string): Promise<{ file: Served; name: str
   };
 }
 
-/** For workers alone: it waits for each answer. */
+function rangeOf(from: number, end: number): string {
+  return `bytes=${from}-${end - 1}`;
+}
+
+/** For workers alone: there a request may be waited for. */
 export function servedReader(file: Served): Reader {
+  const checked = (status: number, etag: string | null, bytes: ArrayBuffer, wanted: number) => {
+    if (status !== 206 || bytes.byteLength !== wanted || revisionOf(etag) !== file.revision)
+      throw new Error("it is another file now");
+    return bytes;
+  };
   return {
     size: file.size,
     read(from, end) {
       const request = new XMLHttpRequest();
       request.open("GET", file.url, false);
       request.responseType = "arraybuffer";
-      request.setRequestHeader("Range", `bytes=${from}-${end - 1}`);
+      request.setRequestHeader("Range", rangeOf(from, end));
       request.send();
       const bytes = request.response as ArrayBuffer;
-      if (
-        request.status !== 206 ||
-        bytes.byteLength !== end - from ||
-        revisionOf(request.getResponseHeader("ETag")) !== file.revision
-      )
-        throw new Error("it is another file now");
-      return bytes;
+      return checked(request.status, request.getResponseHeader("ETag"), bytes, end - from);
+    },
+    async fetch(from, end) {
+      const answer = await fetch(file.url, { headers: { Range: rangeOf(from, end) } });
+      const bytes = await answer.arrayBuffer();
+      return checked(answer.status, answer.headers.get("ETag"), bytes, end - from);
     },
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The worker: the engine in WebAssembly, and the file in windows of at most 1 MiB.
+// The worker: the engine in WebAssembly, what it is asked and what it answers.
 import {
   ALIVE,
   POINTS,
@@ -16,6 +16,7 @@ import {
   type Wanted,
 } from "./protocol";
 import { servedReader, type Reader } from "./served";
+import { call, importOf, WINDOW_BYTES, Windows } from "./windows";
 
 interface Exports {
   memory: WebAssembly.Memory;
@@ -71,7 +72,6 @@ const scope = self as unknown as {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
 };
 
-const WINDOW_BYTES = 1 << 20;
 const PROGRESS_BYTES = 4 << 20;
 const TEXT_BYTES = 65536;
 
@@ -82,44 +82,8 @@ function fileReader(file: Blob): Reader {
   return {
     size: file.size,
     read: (from, end) => reader.readAsArrayBuffer(file.slice(from, end)),
+    fetch: (from, end) => file.slice(from, end).arrayBuffer(),
   };
-}
-
-class Windows {
-  /** Spent waiting for bytes, in ms. */
-  waited = 0;
-  private window = new Uint8Array(0);
-  private at = 0;
-  private said = -PROGRESS_BYTES;
-
-  constructor(private file: Reader) {}
-
-  read(offset: number, out: number, capacity: number): number {
-    if (offset < this.at || offset >= this.at + this.window.length) {
-      const since = performance.now();
-      try {
-        const end = Math.min(offset + WINDOW_BYTES, this.file.size);
-        this.window = new Uint8Array(this.file.read(offset, end));
-      } catch {
-        return -5;
-      }
-      this.waited += performance.now() - since;
-      this.at = offset;
-      if (Math.abs(offset - this.said) >= PROGRESS_BYTES) {
-        this.said = offset;
-        say({
-          kind: "progress",
-          doing: "Reading",
-          done: offset,
-          all: this.file.size,
-        });
-      }
-    }
-    const from = offset - this.at;
-    const part = this.window.subarray(from, from + capacity);
-    new Uint8Array(engine.memory.buffer, out >>> 0, part.length).set(part);
-    return part.length;
-  }
 }
 
 function say(message: FromWorker, transfer?: Transferable[]): void {
@@ -211,6 +175,16 @@ async function readerOf(given: Blob | Served, name: string): Promise<Reader | nu
   }
 }
 
+/** Says how far reading has come, now and then. */
+function progressOf(all: number): (done: number) => void {
+  let said = -PROGRESS_BYTES;
+  return (done) => {
+    if (Math.abs(done - said) < PROGRESS_BYTES) return;
+    said = done;
+    say({ kind: "progress", doing: "Reading", done, all });
+  };
+}
+
 /** begun, read: since the worker began. */
 function steps(begun: number, read: number, windows: Windows): Steps {
   const from = performance.timeOrigin;
@@ -223,8 +197,9 @@ async function open(wasm: ArrayBuffer, given: Blob | Served, name: string): Prom
   let windows: Windows | null = null;
   const compiling = WebAssembly.instantiate(wasm, {
     host: {
-      read: (offset: number, out: number, capacity: number) =>
+      read: importOf((offset, out, capacity) =>
         windows ? windows.read(offset, out, capacity) : -5,
+      ),
     },
   });
   if (given.size === 0) {
@@ -234,9 +209,9 @@ async function open(wasm: ArrayBuffer, given: Blob | Served, name: string): Prom
   const file = await readerOf(given, name);
   if (!file) return;
   engine = (await compiling).instance.exports as unknown as Exports;
-  const reading = (windows = new Windows(file));
+  const reading = (windows = new Windows(file, () => engine.memory.buffer, progressOf(file.size)));
   const since = performance.now();
-  const code = engine.kymo_open(file.size, putText(name));
+  const code = await call(engine.kymo_open, file.size, putText(name));
   windows = null;
   if (code < 0) {
     say({ kind: "failed", sentence: sentenceOf(code, name) });
