@@ -24,9 +24,9 @@ fi
 	"../$output/viewer.html") >&2
 [ "${1:-build}" != build ] || exit 0
 
-tools/build.sh gcc kymo test/wasm/canonical >&2
+tools/build.sh gcc kymo test/wasm/canonical bench/read/bench_read >&2
 export KYMO_ENGINE=$output/engine.wasm KYMO_CANONICAL=build/test/wasm/canonical KYMO=build/kymo
-export KYMO_VIEWER=$output/viewer.html
+export KYMO_VIEWER=$output/viewer.html KYMO_MAKE_TRACE=build/bench/read/bench_read
 [ "$1" != measure ] || exec node test/viewer/measure.mjs "$2"
 if [ "$1" = pictures ]; then
 	build/kymo html --force -o "$output/demo.html" build/demo/*/latest/000000.trc.zst

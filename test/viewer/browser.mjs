@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The page in a real browser: opened from disk, as a user does, with its own policy in force.
+import { execFileSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -87,6 +88,16 @@ export async function watchPicture(page) {
       return mark(name, options);
     };
   });
+}
+
+/** Resident memory of the largest renderer, in MiB. */
+export async function rendererMib() {
+  const cdp = await (await start()).newBrowserCDPSession();
+  const { processInfo } = await cdp.send("SystemInfo.getProcessInfo");
+  const kib = processInfo
+    .filter((one) => one.type === "renderer")
+    .map((one) => Number(execFileSync("ps", ["-o", "rss=", "-p", String(one.id)]).toString()));
+  return Math.round(Math.max(...kib) / 1024);
 }
 
 export const state = (page) => page.evaluate(() => window.kymo.state());

@@ -2,8 +2,7 @@
 // measure.mjs FILE - opens a trace in the page and prints one JSON object: times to the first
 // picture and to the findings, frames while zooming and while moving, memory of the renderer.
 // Measured times decide no test: this is for people, on a machine that does nothing else.
-import { execFileSync } from "node:child_process";
-import { newPage, open, start, state, stop } from "./browser.mjs";
+import { newPage, open, rendererMib, state, stop } from "./browser.mjs";
 
 const STEPS = 120;
 const [file] = process.argv.slice(2);
@@ -43,16 +42,6 @@ async function frames(page, at, isMove) {
   return quantiles(intervals);
 }
 
-/** Resident memory of the largest renderer of this browser. */
-async function memory() {
-  const cdp = await (await start()).newBrowserCDPSession();
-  const { processInfo } = await cdp.send("SystemInfo.getProcessInfo");
-  const kib = processInfo
-    .filter((one) => one.type === "renderer")
-    .map((one) => Number(execFileSync("ps", ["-o", "rss=", "-p", String(one.id)]).toString()));
-  return Math.round(Math.max(...kib) / 1024);
-}
-
 const page = await newPage({ width: 1920, height: 1080 });
 const phase = await open(page, file);
 const marks = await page.evaluate(() =>
@@ -83,7 +72,7 @@ console.log(
     ready_ms: Math.round(marks["kymo-ready"] - marks["kymo-open"]),
     zoom_ms: zoom,
     move_ms: move,
-    renderer_mib: await memory(),
+    renderer_mib: await rendererMib(),
   }),
 );
 await stop();
