@@ -38,7 +38,8 @@ const START_NS = 1e9;
 const [PANELS, SPAN_NS] = ["123456789", 3e5];
 let page;
 
-/** Each name as kind of task, span, field, value, event, counter, note, thread, runtime, service. */
+/** Each name as kind of task, span, field, value, event, counter, note, thread, runtime and
+ *  service. */
 function made() {
   const out = new Made();
   const at = (name, step) => START_NS + NAMES.indexOf(name) * 1e6 + step;
