@@ -5,6 +5,7 @@
 usage: test_control.py KYMO HOST [unittest arguments]
 HOST is run_host.c.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -37,7 +38,8 @@ class Control(unittest.TestCase):
             if process.poll() is None:
                 children = f"/proc/{process.pid}/task/{process.pid}/children"
                 for child in pathlib.Path(children).read_text().split():
-                    os.kill(int(child), signal.SIGKILL)  # of `kymo run`, `unshare`
+                    with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                        os.kill(int(child), signal.SIGKILL)  # of `kymo run`, `unshare`
                 process.kill()
             process.wait()
         shutil.rmtree(self.dir, ignore_errors=True)
