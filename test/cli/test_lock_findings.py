@@ -14,10 +14,10 @@ LOOK_UP, TAKE, REBUILD, INDEX, SLEEP = 0x10, 0x20, 0x30, 0x40, 0x50
 
 class LockTrace(SampleTrace):
     """Three workers, each a thread; worker 0 runs the task that holds the lock."""
-    def __init__(self):
+    def __init__(self, sleeper):
         super().__init__()
         self.metadata(pid=1, service="svc", machine__architecture="x86_64")
-        for address, name in ((LOOK_UP, "std::sys::sync::mutex::futex::Mutex::lock_contended"),
+        for address, name in ((LOOK_UP, sleeper),
                               (TAKE, "app::take"), (REBUILD, "app::rebuild"),
                               (INDEX, "app::index::{{closure}}"), (SLEEP, "clock_nanosleep")):
             self.symbol(address, name, 1 if address in (LOOK_UP, SLEEP) else 9)
@@ -46,9 +46,12 @@ class LockTrace(SampleTrace):
                           ("target", "VARINT", lock))
 
 
-def convoy(holds=True, unlocks=True, lock=LOCK, foreign=False):
+MUTEX = "std::sys::sync::mutex::futex::Mutex::lock_contended"
+
+
+def convoy(holds=True, unlocks=True, lock=LOCK, foreign=False, sleeper=MUTEX):
     """Each round task 1 holds the lock for 20 ms; tasks 2 and 3 wait for it, one by one."""
-    trace = LockTrace()
+    trace = LockTrace(sleeper)
     for number in range(20):
         at = (40 * number + 5) * MS
         if holds:
@@ -68,10 +71,13 @@ def convoy(holds=True, unlocks=True, lock=LOCK, foreign=False):
 
 
 class Locks(Cli):
-    def finding(self, trace):
+    def said(self, trace):
         path = trace.save(self.dir / "trace.trc")
         said = json.loads(self.run_kymo("report", "--json", path).out)["findings"]
-        return next(one for one in said if one["id"] == "lock_convoy")
+        return {one["id"]: one for one in said}
+
+    def finding(self, trace):
+        return self.said(trace)["lock_convoy"]
 
     def test_the_task_that_held_it_is_the_culprit_also_of_those_further_back(self):
         one = self.finding(convoy())
@@ -84,6 +90,8 @@ class Locks(Cli):
         one = self.finding(convoy(holds=False, foreign=True))
         self.assertIn("a lock that another thread held, refresher, for up to", one["statement"])
         self.assertEqual(one["culprit"]["thread"], "refresher")
+        self.assertEqual(one["culprit"]["kind"], "thread")
+        self.assertIsNone(one["culprit"]["task"])  # who waited is none
         self.assertIn("app::take", json.dumps(one["culprit"]))
 
     def test_another_lock_that_was_let_go_says_nothing(self):
@@ -92,6 +100,13 @@ class Locks(Cli):
             self.assertIn("a lock that another thread held for up to", one["statement"])
             self.assertEqual(one["culprit"]["task"], "app::handle")
             self.assertIn("app::take", json.dumps(one["culprit"]))
+
+    def test_a_thread_that_is_joined_has_no_lock(self):
+        """join() sleeps on a futex, too: the kernel wakes it when the thread is gone."""
+        trace = convoy(holds=False, unlocks=False, sleeper="__pthread_clockjoin_ex")
+        said = self.said(trace)
+        self.assertIn("blocking_call", said)
+        self.assertNotIn("lock_convoy", said)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@
 struct ky_kind_facts {
 	uint32_t name; /* name index; KY_NONE: unnamed */
 	bool is_runtimes;
-	bool is_lock_bound; /* most of its blocked polls were by a lock: lock_convoy.c */
+	bool is_lock_bound;      /* most of its blocked polls were by a lock: lock_convoy.c */
+	uint64_t lock_behind_ns; /* then: ready time of others behind their blocked part */
 	uint64_t poll_count, busy_ns, wake_count;
 	uint64_t moved_count;        /* long polls that passed their worker on: they block nobody */
 	uint64_t long_count;         /* polls beyond KY_FIND_LONG_NS among the longest */

@@ -29,6 +29,7 @@ void ky_find_stops(struct ky_findings *findings);
 void ky_find_task_leaks(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_throttling(struct ky_findings *findings);
 void ky_find_timed_out_waits(struct ky_findings *findings); /* after the lost wakes */
+void ky_find_unanswered(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_uninstrumented(struct ky_findings *findings);
 
 /* Does a task that has this stack at its await point wait in accept()? */

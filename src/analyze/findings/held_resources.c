@@ -3,6 +3,7 @@
  * one that releases it last, which is what wakes them. */
 #include <analyze/findings/find.h>
 
+#include <analyze/findings/pool_users.h>
 #include <analyze/findings/say.h>
 #include <analyze/findings/stuck_locks.h>
 #include <base/alloc.h>
@@ -46,7 +47,8 @@ static const struct sync_words {
 			       "help only what the semaphore does not protect."},
 };
 
-/* Waits for one thing. Of the pool the holders are many: who stands in line stands for them. */
+/* Waits for one thing. Of the pool the holders are many (pool_users.h): where none has most of it,
+ * who stands in line stands for them. */
 struct held_waits {
 	uint64_t ns, count;
 	const struct ky_sync_wait *longest;
@@ -78,7 +80,8 @@ static void add(struct held_waits *held, const struct ky_facts *facts,
 }
 
 static void say(struct ky_finding *found, const struct held_waits *held,
-		const struct sync_words *say, const struct ky_facts *facts, uint32_t holder_ppm)
+		const struct sync_words *say, const struct ky_facts *facts, uint32_t holder_ppm,
+		bool is_user)
 {
 	struct ky_buf *out = &found->statement;
 
@@ -91,7 +94,8 @@ static void say(struct ky_finding *found, const struct held_waits *held,
 	ky_say_ns(out, held->ns);
 	ky_text(out, ". ");
 	ky_say_ppm(out, holder_ppm);
-	ky_text(out, held->longest->what == KY_SYNC_POOL ? " of it were waits of " :
+	ky_text(out, is_user ? " of the time of its threads went to closures of " :
+		     held->longest->what == KY_SYNC_POOL ? " of it were waits of " :
 							   " of it ended when ");
 	ky_say_kind(out, facts->trace, found->culprit.task);
 	ky_text(out, held->longest->what == KY_SYNC_POOL ? "." : " released it.");
@@ -114,7 +118,10 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 {
 	const struct ky_facts *facts = &findings->facts;
 	struct ky_finding *found, *same;
-	uint32_t most = 0;
+	uint32_t most = 0, share_ppm, user_ppm = 0;
+	uint32_t user = said->id == KY_FINDING_BLOCKING_POOL_EXHAUSTED ?
+				ky_pool_user(facts, &user_ppm) :
+				KY_NONE;
 
 	for (uint32_t i = 1; i <= facts->kind_count; i++)
 		if (held->holder_ns[i] > held->holder_ns[most])
@@ -139,6 +146,12 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 		return;
 	found->culprit.kind = most < facts->kind_count ? "task" : "thread";
 	found->culprit.task = most < facts->kind_count ? facts->kinds[most].name : KY_NONE;
+	share_ppm = ky_share_ppm(held->holder_ns[most], held->ns);
+	if (user != KY_NONE) {
+		found->culprit.kind = "task";
+		found->culprit.task = user;
+		share_ppm = user_ppm;
+	}
 	found->culprit.code = ky_code_own_line(&facts->profile->code, held->stack);
 	if (found->culprit.code && !ky_code_is_own(found->culprit.code))
 		found->culprit.code = NULL;
@@ -149,7 +162,7 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 	found->delay_ns = held->ns;
 	ky_finding_judge(found, ky_share_ppm(held->ns, all_ns + facts->poll_ns + facts->ready_ns),
 			 length(held->longest));
-	say(found, held, said, facts, ky_share_ppm(held->holder_ns[most], held->ns));
+	say(found, held, said, facts, share_ppm, user != KY_NONE);
 	ky_finding_evidence(
 		found, &(struct ky_evidence){.kind = "wait",
 					     .from_ns = held->longest->from_ns,

@@ -15,12 +15,19 @@ static uint8_t point_of(const struct ky_code_stacks *code, uint32_t stack)
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 	uint8_t point = KY_IDLE_OWN;
+	bool is_permit = false;
 
 	ky_code_walk_begin(&walk, code, stack);
 	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line)) {
 		if (KY_LINE_HAS(line, outside))
 			return KY_IDLE_OUTSIDE;
-		if (ky_text_contains(line->name, "tokio::sync::"))
+		/* A sender waits for a permit, its receiver for no such thing. */
+		is_permit |= ky_text_contains(line->name, "sync::batch_semaphore::");
+		if (ky_text_contains(line->name, "sync::oneshot::"))
+			point = KY_IDLE_ANSWER;
+		else if (is_permit && ky_text_contains(line->name, "sync::mpsc::"))
+			point = KY_IDLE_ROOM;
+		else if (point == KY_IDLE_OWN && ky_text_contains(line->name, "tokio::sync::"))
 			point = KY_IDLE_INSIDE;
 	}
 	return point;
@@ -40,8 +47,10 @@ static void find_points(struct ky_last_polls *out, const struct ky_facts *facts)
 			continue;
 		point = point_of(&facts->profile->code, row->stack);
 		/* Of several points of one wait the first kind decides. */
-		if (!out->points[row->task] || point < out->points[row->task])
+		if (!out->points[row->task] || point < out->points[row->task]) {
 			out->points[row->task] = point;
+			out->stacks[row->task] = row->stack;
+		}
 	}
 }
 
@@ -54,10 +63,11 @@ int ky_last_polls_make(struct ky_last_polls *out, const struct ky_facts *facts)
 	*out = (struct ky_last_polls){.end_ns = ky_alloc(count * sizeof(*out->end_ns)),
 				      .counts = ky_alloc(count * sizeof(*out->counts)),
 				      .points = ky_alloc(count),
+				      .stacks = ky_alloc(count * sizeof(*out->stacks)),
 				      .judged_ns = facts->report->shutdown_ns ?
 							   facts->report->shutdown_ns :
 							   facts->report->to_ns};
-	if (!out->end_ns || !out->counts || !out->points) {
+	if (!out->end_ns || !out->counts || !out->points || !out->stacks) {
 		ky_last_polls_release(out);
 		return -ENOMEM;
 	}
@@ -85,5 +95,6 @@ void ky_last_polls_release(struct ky_last_polls *polls)
 	ky_free(polls->end_ns);
 	ky_free(polls->counts);
 	ky_free(polls->points);
+	ky_free(polls->stacks);
 	*polls = (struct ky_last_polls){0};
 }

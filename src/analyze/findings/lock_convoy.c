@@ -40,7 +40,8 @@ static bool is_lock_wait(const struct ky_code_stacks *code, const struct ky_stac
 {
 	static const char *const others[] = {"thread::park", "park_timeout", "thread_parking",
 					     "Condvar",      "condvar",      "pthread_cond_",
-					     "mpmc::",       "::recv",       "block_on"};
+					     "mpmc::",       "::recv",       "block_on",
+					     "pthread_join", "clockjoin",    "JoinInner"};
 	bool is_own = false, is_tokios = false;
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
@@ -164,7 +165,7 @@ static uint64_t behind_ns(const struct ky_facts *facts, uint64_t *delays)
 
 	for (uint32_t i = 0; i < facts->kind_count; i++)
 		if (facts->kinds[i].is_lock_bound) {
-			ns += facts->kinds[i].behind_ns;
+			ns += facts->kinds[i].lock_behind_ns;
 			*delays += facts->kinds[i].behind_delays;
 		}
 	return ns;
@@ -221,8 +222,12 @@ static void blame(struct ky_finding *found, const struct lock_waits *waits,
 
 	found->culprit.task = waits->task;
 	found->culprit.thread = KY_NONE;
-	if (holder && holder->task == KY_NONE)
+	if (holder && holder->task == KY_NONE) {
 		found->culprit.thread = holder->thread;
+		/* Who waited is none. */
+		if (holder->thread != KY_NONE)
+			found->culprit.task = KY_NONE;
+	}
 	if (is_other_task(waits))
 		found->culprit.task = holder->kind;
 	found->culprit.kind = found->culprit.task != KY_NONE   ? "task" :

@@ -165,6 +165,7 @@ static void find_in(struct ky_findings *findings, struct ky_kind_facts *kind, bo
 	}
 	if (is_blocked && ky_is_lock_case(&one)) {
 		kind->is_lock_bound = true;
+		kind->lock_behind_ns = one.behind_ns;
 		one.worst_ns = 0;
 	}
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules) && one.worst_ns > KY_FIND_LONG_NS;

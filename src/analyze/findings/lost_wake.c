@@ -3,66 +3,13 @@
  * did, and its last poll left no waker that something could use. */
 #include <analyze/findings/find.h>
 
+#include <analyze/findings/kind_polls.h>
 #include <analyze/findings/last_polls.h>
 #include <analyze/findings/say.h>
 #include <base/alloc.h>
 #include <base/text.h>
-#include <read/sort.h>
 
-#define KINDS_MAX 16u                /* whose polls are read again */
-#define ROWS_MAX (UINT32_C(1) << 21) /* polls of one kind: of more nothing is said */
-
-struct peer_poll {
-	uint64_t start_ns, end_ns;
-	uint32_t task;
-};
-
-struct peers {
-	struct peer_poll *list;
-	uint32_t count, capacity;
-	uint32_t wait_count;
-	uint64_t wait_max_ns; /* of all of them, but for those that last */
-};
-
-static bool is_before(const void *a, const void *b, const void *ctx)
-{
-	const struct peer_poll *one = a, *other = b;
-
-	(void)ctx;
-	return one->task != other->task ? one->task < other->task : one->start_ns < other->start_ns;
-}
-
-static bool collect(struct peers *peers, const struct ky_facts *facts, uint32_t name,
-		    uint64_t judged_ns)
-{
-	const struct ky_trace *trace = facts->trace;
-	struct ky_poll poll;
-
-	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
-		for (uint64_t row = 0; row < trace->workers[worker].polls.row_count; row++) {
-			ky_trace_poll(trace, worker, row, &poll);
-			if (poll.start_ns >= judged_ns)
-				break;
-			if (trace->tasks[poll.task].name != name || peers->count == ROWS_MAX)
-				continue;
-			if (ky_grow(&peers->list, &peers->capacity, peers->count + 1,
-				    sizeof(*peers->list)))
-				return false;
-			peers->list[peers->count++] = (struct peer_poll){
-				poll.start_ns, poll.start_ns + poll.duration_ns, poll.task};
-		}
-	ky_sort(peers->list, peers->count, sizeof(*peers->list), is_before, NULL);
-	for (uint32_t i = 1; i < peers->count; i++) {
-		const struct peer_poll *one = &peers->list[i], *last = one - 1;
-
-		if (one->task != last->task || one->start_ns <= last->end_ns)
-			continue;
-		peers->wait_count++;
-		if (one->start_ns - last->end_ns > peers->wait_max_ns)
-			peers->wait_max_ns = one->start_ns - last->end_ns;
-	}
-	return true;
-}
+#define KINDS_MAX 16u /* whose polls are read again */
 
 /* It lives, was polled often enough, or left no waker at all where its peers left one, and nothing
  * outside is what it waits for. */
@@ -140,16 +87,16 @@ static void judge(struct ky_findings *findings, const struct ky_last_polls *poll
 {
 	const struct ky_facts *facts = &findings->facts;
 	uint64_t wait_ns = polls->judged_ns - polls->end_ns[task];
-	struct peers peers = {0};
+	struct ky_kind_polls peers;
 
-	if (!collect(&peers, facts, facts->trace->tasks[task].name, polls->judged_ns))
+	if (ky_kind_polls_make(&peers, facts, facts->trace->tasks[task].name, polls->judged_ns))
 		findings->failed = true;
-	else if (peers.wait_count > KY_FIND_STUCK_WAITS && peers.count < ROWS_MAX &&
+	else if (peers.wait_count > KY_FIND_STUCK_WAITS && !peers.is_cut &&
 		 wait_ns / KY_FIND_STUCK_TIMES >= peers.wait_max_ns &&
 		 are_peers_served(facts, polls, task,
 				  polls->end_ns[task] + KY_FIND_STUCK_TIMES * peers.wait_max_ns))
 		report(findings, polls, task, peers.wait_max_ns);
-	ky_free(peers.list);
+	ky_kind_polls_release(&peers);
 }
 
 void ky_find_lost_wakes(struct ky_findings *findings, const struct ky_last_polls *polls)
