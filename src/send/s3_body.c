@@ -55,6 +55,16 @@ uint32_t ky_crc32c(uint32_t crc, const void *bytes, size_t count)
 	return ~crc_bitwise(~crc, bytes, count);
 }
 
+void ky_crc32c_text(char out[KY_CRC32C_TEXT_BYTES], uint32_t crc)
+{
+	const uint8_t big[4] = {(uint8_t)(crc >> 24), (uint8_t)(crc >> 16), (uint8_t)(crc >> 8),
+				(uint8_t)crc};
+
+	_Static_assert(BASE64_ENCODE_RAW_LENGTH(sizeof(big)) + 1 == KY_CRC32C_TEXT_BYTES, "");
+	base64_encode_raw(out, sizeof(big), big);
+	out[KY_CRC32C_TEXT_BYTES - 1] = '\0';
+}
+
 /* ---- what is sent ---- */
 
 struct digests {
@@ -77,13 +87,10 @@ static int digest(void *ctx, const uint8_t *bytes, size_t count)
 static void finish(struct ky_s3_body *body, struct digests *digests)
 {
 	uint8_t sha[SHA256_DIGEST_SIZE];
-	uint8_t crc[4] = {(uint8_t)(digests->crc >> 24), (uint8_t)(digests->crc >> 16),
-			  (uint8_t)(digests->crc >> 8), (uint8_t)digests->crc};
 
 	sha256_digest(&digests->sha, sizeof(sha), sha);
 	ky_sigv4_hex(body->sha256, sha, sizeof(sha));
-	base64_encode_raw(body->crc32c, sizeof(crc), crc);
-	body->crc32c[BASE64_ENCODE_RAW_LENGTH(sizeof(crc))] = '\0';
+	ky_crc32c_text(body->crc32c, digests->crc);
 	body->bytes = digests->bytes;
 }
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
-#include <nettle/base64.h>
 #include <send/answer.h>
 #include <send/s3_ask.h>
 #include <send/s3_body.h>
@@ -19,7 +18,6 @@
 #define PARTS_MAX 10000u
 #define COMPLETE_TRIES 3u
 #define ABORT_NS UINT64_C(10000000000)
-#define CRC32C_BYTES 9u /* base64 of four bytes, and a zero */
 
 _Static_assert(KY_S3_UPLOAD_WHY_BYTES == KY_S3_ASK_WHY_BYTES, "one size of sentences");
 
@@ -82,16 +80,6 @@ static int judge_exists(struct ky_s3_upload *upload, int err)
 	return err;
 }
 
-static void digest_crc32c(char out[CRC32C_BYTES], const struct ky_buf *bytes)
-{
-	uint32_t crc = ky_crc32c(0, bytes->bytes, bytes->used);
-	const uint8_t big[4] = {(uint8_t)(crc >> 24), (uint8_t)(crc >> 16), (uint8_t)(crc >> 8),
-				(uint8_t)crc};
-
-	base64_encode_raw(out, sizeof(big), big);
-	out[CRC32C_BYTES - 1] = '\0';
-}
-
 /* ---- in parts ---- */
 
 static int begin(struct ky_s3_upload *upload)
@@ -130,7 +118,7 @@ static bool is_etag(const char *text)
 
 static int send_part(struct ky_s3_upload *upload)
 {
-	char number[16], sha[KY_SHA256_HEX_BYTES], crc[CRC32C_BYTES];
+	char number[16], sha[KY_SHA256_HEX_BYTES], crc[KY_CRC32C_TEXT_BYTES];
 	const struct ky_sigv4_pair query[] = {{"partNumber", number}, {"uploadId", upload->id}};
 	const struct ky_sigv4_pair headers[] = {{"x-amz-checksum-crc32c", crc}};
 	struct ky_s3_request request = {.method = "PUT",
@@ -155,7 +143,7 @@ static int send_part(struct ky_s3_upload *upload)
 		return err;
 	(void)snprintf(number, sizeof(number), "%" PRIu32, ++upload->part_count);
 	ky_sigv4_sha256(sha, upload->part.bytes, upload->part.used);
-	digest_crc32c(crc, &upload->part);
+	ky_crc32c_text(crc, ky_crc32c(0, upload->part.bytes, upload->part.used));
 	err = ask(upload, &request);
 	if (!err && !is_etag(upload->answer.etag)) {
 		(void)snprintf(upload->why, sizeof(upload->why),
@@ -229,7 +217,7 @@ static void abort_parts(struct ky_s3_upload *upload, char *why)
 
 static int put(struct ky_s3_upload *upload)
 {
-	char sha[KY_SHA256_HEX_BYTES], crc[CRC32C_BYTES];
+	char sha[KY_SHA256_HEX_BYTES], crc[KY_CRC32C_TEXT_BYTES];
 	const struct ky_sigv4_pair headers[] = {{"content-type", upload->type},
 						{"x-amz-meta-kymo-origin", upload->mark},
 						{"if-none-match", "*"}};
@@ -243,7 +231,7 @@ static int put(struct ky_s3_upload *upload)
 					.crc32c = crc};
 
 	ky_sigv4_sha256(sha, upload->part.bytes, upload->part.used);
-	digest_crc32c(crc, &upload->part);
+	ky_crc32c_text(crc, ky_crc32c(0, upload->part.bytes, upload->part.used));
 	return judge_exists(upload, ask(upload, &request));
 }
 

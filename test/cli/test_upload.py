@@ -292,13 +292,20 @@ class Tls(Upload):
             with self.subTest(part), MockS3(certificate=both) as server, \
                     subprocess.Popen([KYMO, "upload", str(self.traces), "--to", "s3://bucket/pre"],
                                      env=self.environment(server, AWS_CA_BUNDLE=str(bundle)),
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                      text=True) as process:
-                self.assertIn(part, process.stderr.readline())
-                process.kill()
-                process.communicate(timeout=DEADLINE_S)
+                first = process.stderr.readline()
+                process.terminate()  # once it is said, at whatever moment that is
+                out, err = process.communicate(timeout=DEADLINE_S)
+                done = self.upload(server, "--upload-timeout", "0", code=1,
+                                   env={"AWS_CA_BUNDLE": str(bundle)})
                 self.assertEqual((server.requests, server.objects), ([], {}))
+            self.assertIn(part, first)
+            self.assertIn("1 left", done.stdout)
             self.assertTrue((run / "000000.trc").exists())
+            said = [line for line in (first + err).splitlines() if "left, the oldest" not in line]
+            self.assertEqual(len(said), 1, first + err)
+            self.assertNotIn(mock_s3.SECRET, first + err + out)
 
 
 class Processes(Upload):
@@ -585,7 +592,10 @@ class Records(Upload):
             self.assertEqual(len(server.objects), 1, err)
         self.assertEqual(process.returncode, -signal.SIGTERM)
 
-    def test_status_says_what_waits(self):
+    @contextlib.contextmanager
+    def sending(self):
+        """Of a recording whose first segment is on its way for ever: the ids of `kymo run` and of
+        the program."""
         ready, never = self.dir / "ready", self.dir / "never"
         with MockS3(["hang"] * 9) as server, \
                 self.start(server, "--rotate-interval", "1ms", "--upload-timeout", "0", "--", HOST,
@@ -594,6 +604,12 @@ class Records(Upload):
             self.assertTrue(server.hanging.wait(DEADLINE_S))
             pid, = subprocess.run(["pgrep", "-P", str(process.pid)], check=True, text=True,
                                   capture_output=True).stdout.split()
+            yield str(process.pid), pid
+            never.touch()
+            process.communicate(timeout=DEADLINE_S)
+
+    def test_status_says_what_waits(self):
+        with self.sending() as (_, pid):
             words = ("status", "--ring-dir", self.dir / "rings", pid)
             sent = json.loads(self.run_kymo(*words, "--json").out)["sent"]
             self.assertEqual((sent["destinations"], sent["segments"], sent["lost"]), (1, 0, 0))
@@ -601,31 +617,20 @@ class Records(Upload):
             said = self.run_kymo(*words).out
             self.assertRegex(said, r"(?m)^Sent +0 segments, \d+ waiting$")
             self.assertNotIn(mock_s3.SECRET, said + self.run_kymo(*words, "--json").out)
-            never.touch()
-            process.communicate(timeout=DEADLINE_S)
 
     def test_nothing_of_the_sending_is_in_the_recorded_program(self):
         """No library, thread or connection: a request there costs what it cost without."""
-        ready, never = self.dir / "ready", self.dir / "never"
-        with MockS3(["hang"] * 9) as server, \
-                self.start(server, "--rotate-interval", "1ms", "--upload-timeout", "0", "--", HOST,
-                           "2000", "paced=5000", f"touch={ready}", f"wait={never}") as process:
-            wait_until(ready.exists)
-            self.assertTrue(server.hanging.wait(DEADLINE_S))
-            pid, = subprocess.run(["pgrep", "-P", str(process.pid)], check=True, text=True,
-                                  capture_output=True).stdout.split()
-            maps, threads, files = {}, {}, {}
-            for who in (pid, str(process.pid)):
+        maps, threads, files = {}, {}, {}
+        with self.sending() as (recorder, pid):
+            for who in (pid, recorder):
                 place = pathlib.Path("/proc") / who
                 maps[who] = (place / "maps").read_text()
                 threads[who] = [(task / "comm").read_text().strip()
                                 for task in (place / "task").iterdir()]
                 files[who] = [os.readlink(fd) for fd in (place / "fd").iterdir()]
-            never.touch()
-            process.communicate(timeout=DEADLINE_S)
-        self.assertIn("libcurl", maps[str(process.pid)])
-        self.assertIn("kymo-send", threads[str(process.pid)])
-        self.assertTrue(any(name.startswith("socket:") for name in files[str(process.pid)]))
+        self.assertIn("libcurl", maps[recorder])
+        self.assertIn("kymo-send", threads[recorder])
+        self.assertTrue(any(name.startswith("socket:") for name in files[recorder]))
         self.assertNotIn("libcurl", maps[pid])
         self.assertEqual(len(threads[pid]), 1, threads[pid])
         self.assertFalse([name for name in files[pid] if name.startswith("socket:")])
