@@ -102,9 +102,9 @@ bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 /* Samples that the sources of all classes had no room for, since the process started. */
 uint64_t ky_ring_view_samples_lost(const struct ky_ring_view *view);
 
-/* Which sources the class has, "perf_event, timers", and "none" or "off". Returns out. */
 /* Context switches are wanted, and no window has begun: their cells are not there yet. */
 bool ky_ring_view_awaits_windows(const struct ky_ring_view *view);
+/* Which sources the class has, "perf_event, timers", and "none" or "off". Returns out. */
 const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which, char *out,
 				 size_t capacity);
 

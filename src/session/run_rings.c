@@ -262,9 +262,8 @@ uint32_t ky_run_rings_poll(struct ky_run_rings *rings, struct pollfd *out)
 
 void ky_run_rings_polled(struct ky_run_rings *rings, const struct pollfd *polled, uint32_t count)
 {
-	if (polled[0].revents && ky_run_directory_take_news(&rings->names)) {
+	if (polled[0].revents && ky_run_directory_take_news(&rings->names))
 		ky_run_scan_news(&rings->scan, ky_now_ns(CLOCK_MONOTONIC));
-	}
 	for (uint32_t i = 1; i < count; i++)
 		if (polled[i].revents & ~POLLIN)
 			ky_run_samplers_are_mute(rings->samplers);

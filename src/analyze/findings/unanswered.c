@@ -130,6 +130,16 @@ static uint8_t debt_of(struct stuck_kinds *stuck, const struct ky_facts *facts,
 	return *debt;
 }
 
+/* Of the tasks of this name; NULL. */
+static struct stuck_kind *find(struct stuck_kinds *stuck, const struct ky_facts *facts,
+			       uint32_t name)
+{
+	for (uint32_t i = 0; i < stuck->count; i++)
+		if (facts->kinds[stuck->list[i].kind].name == name)
+			return &stuck->list[i];
+	return NULL;
+}
+
 static void count_wakes(struct stuck_kinds *stuck, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
@@ -137,16 +147,15 @@ static void count_wakes(struct stuck_kinds *stuck, const struct ky_facts *facts)
 
 	for (uint32_t worker = 0; worker < trace->worker_count; worker++)
 		for (uint64_t row = 0; row < trace->workers[worker].wakes.row_count; row++) {
-			const struct ky_kind_facts *kind, *waker;
+			const struct ky_kind_facts *waker;
 			struct stuck_kind *one;
 			uint64_t waited_ns;
 			uint8_t debt;
 
 			ky_trace_wake(trace, worker, row, &wake);
-			kind = ky_facts_kind(facts, trace->tasks[wake.woken].name);
-			if (!kind || !stuck->of_kind[kind - facts->kinds])
+			one = find(stuck, facts, trace->tasks[wake.woken].name);
+			if (!one)
 				continue;
-			one = &stuck->list[stuck->of_kind[kind - facts->kinds] - 1];
 			debt = debt_of(stuck, facts, &wake);
 			waker = debt != DEBT_NONE ?
 					ky_facts_kind(facts, trace->tasks[wake.waker].name) :
