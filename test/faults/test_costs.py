@@ -53,9 +53,12 @@ class Costs(Faults):
     def test_parts_of_polls(self):
         spin = self.check_cpu("spin")
         for cost, _, _ in spin:
-            if cost["voluntary_context_switches"]:
-                continue  # it waited, in the poll or in the gap before: for a lock of the kernel's
             off = self.duration(cost) - cost["cpu_time_ns"]
+            if cost["voluntary_context_switches"]:
+                # It waited, in the poll or in the gap before: what is left is blocked time.
+                self.assertLessEqual(cost["run_delay_ns"], off + cost["gap_ns"] + 0.2 * MS,
+                                     (cost, off))
+                continue
             away = max(abs(cost["run_delay_ns"] - off) - cost["gap_ns"], 0)
             self.assertTrue(near(off + away, off), (cost, off))
         self.assertTrue([cost for cost, _, _ in spin if not cost["voluntary_context_switches"]])
