@@ -32,6 +32,7 @@ export const AXIS_HEIGHT = 26;
 const NARROWEST_TEXT = 46;
 const TICK_LEAST = 90;
 const NEAR_PIXELS = 4;
+const READING_WIDTH = 3; // of one alone, which is no area
 
 export interface Mark {
   from: number;
@@ -522,13 +523,14 @@ export class Timeline {
     });
     if (points.length) {
       const end = points[points.length - 1]?.[0] ?? LABEL_WIDTH;
-      context.lineTo(row.kind === "cpu" || row.kind === "memory" ? end : this.width, last);
-      context.lineTo(row.kind === "cpu" || row.kind === "memory" ? end : this.width, base);
+      const right = row.kind === "cpu" || row.kind === "memory" ? end : this.width;
+      context.lineTo(right, last);
+      context.lineTo(right, base);
       context.fill();
+      if (points.length === 1) context.fillRect(right, last, READING_WIDTH, base - last);
     }
     context.globalAlpha = 1;
-    const words = points.length ? `most in view: ${format(most)}` : "nothing in view";
-    this.caption(words, y, colours);
+    this.caption(points.length ? `most in view: ${format(most)}` : "nothing in view", y, colours);
   }
 
   /** Words over a chart, which may be behind them. */
@@ -552,10 +554,8 @@ export class Timeline {
       }
       if (reading.cpu_ns === null) continue;
       if (before && before.cpu_ns !== null && reading.time_ns > before.time_ns) {
-        const cores = Math.max(
-          0,
-          (reading.cpu_ns - before.cpu_ns) / (reading.time_ns - before.time_ns),
-        );
+        const spent = Math.max(0, reading.cpu_ns - before.cpu_ns);
+        const cores = spent / (reading.time_ns - before.time_ns);
         out.push(
           [this.xOf(scene, before.time_ns), cores],
           [this.xOf(scene, reading.time_ns), cores],

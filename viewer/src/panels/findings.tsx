@@ -49,6 +49,11 @@ function One({ store, at, finding }: { store: Store; at: number; finding: Findin
           {percent(finding.score)}
         </span>
         <span class="text">{finding.statement}</span>
+        {!isChosen && finding.severity !== "info" && finding.culprit.site && (
+          <code class="place" title={finding.culprit.site}>
+            {shortFile(finding.culprit.site)}
+          </code>
+        )}
       </button>
       {isChosen && (
         <div class="more">
