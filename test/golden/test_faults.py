@@ -25,8 +25,11 @@ KYMO = sys.argv[1]
 # No clear run of theirs is small enough: block_in_place() does others little harm, a leak needs
 # seconds, and floods of timers and of wakes that harm have a million events a second.
 WITHOUT_TRACE = {"in_place", "timer_flood", "wake_storm"}
-# Runs that once misled kymo; they cannot be made again. futurelock_left: tasks that took the lock
-# and wait elsewhere have its await point beside the newer one.
+# Runs that once misled kymo, or that no program of the corpus makes. futurelock_left: tasks that
+# took the lock and wait elsewhere have its await point beside the newer one. asked_back, full_both:
+# two tasks wait for each other's answer, or for room in each other's channel. answer_lost: the
+# sender of a oneshot is kept in a map. pool_hogged: those that stand in line are not those that
+# fill the pool. yield_spin: yield_now() in a loop.
 KEPT = {"futurelock_left", "asked_back", "answer_lost", "full_both", "pool_hogged", "yield_spin"}
 
 
