@@ -32,7 +32,7 @@ EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
 SKIP_STATUS = 77
 SEED = int(time.time())
 RESULTS = {} # of suites that estimate
-AT_ONCE = 2 # suites of the gate: beside one that uses all CPUs, one that mostly uses one
+AT_ONCE = 2 # suites of the gate and of check-all: beside one that uses all CPUs, one that uses one
 MESON_S = 3600  # as long as no suite takes
 ALONE_MAX, ALONE_RUNS = 3, 3 # programs that failed, and how often each then runs alone
 # Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
@@ -594,17 +594,18 @@ def suites():
     }
 
 
+# They judge a duration, a share or a count of samples, or that kymo finds no other cause than the
+# one they put in: no other suite runs meanwhile. They run after all others.
+MEASURES = ("asan-estimates", "gcc", "viewer-test", "guide", "allocs", "metrics", "off-cpu", "places",
+            "stuck", "faults", "corpus", "stacks", "reliability", "attach")
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
     "gate": CHEAP + ("asan", "cli", "tsan", "crash-seed", "demo", "crates", "viewer-smoke",
                      "wasm", "tokio", "journey", "shipped", "symbols"), # the longest first
-    "check-all": CHEAP + (
-        "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
-        "wasm", "viewer-test", "interop", "perfetto", "crates-all", "journey", "demo", "guide",
-        "allocs", "metrics", "off-cpu", "places", "usdt",
-        "stuck", "faults", "check-s3", "check-otlp", "corpus", "model", "stacks", "diagonal",
-        "reliability", "attach",
-        "crash", "analysis", "fuzz"),
+    "check-all": CHEAP + ( # those that mostly use one CPU among those that use all
+        "crates-all", "analysis", "valgrind", "model", "tsan-all", "asan", "fuzz", "release",
+        "symbols", "bare", "wasm", "interop", "perfetto", "crash", "check-s3", "check-otlp", "usdt",
+        "diagonal", "journey", "demo", *MEASURES),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
              "diff-groups"),
 }
@@ -670,18 +671,25 @@ def print_suite(number, count, width, tally, row):
         print(f"  skipped {skipped}: {reason}")
 
 
+def groups(names, at_once):
+    """(how many run at a time, suites): one group after the other."""
+    return ((at_once, [name for name in names if name not in MEASURES]),
+            (1, [name for name in names if name in MEASURES]))
+
+
 def run(names, at_once):
     """Returns the sums, and a row for the JSON of each suite, as they end."""
     total, report = Tally(), []
     width = max(len(name) for name in names)
-    with concurrent.futures.ProcessPoolExecutor(
-            at_once, mp_context=multiprocessing.get_context("fork")) as pool:
-        running = [pool.submit(run_suite, name) for name in names]
-        for number, done in enumerate(concurrent.futures.as_completed(running), 1):
-            tally, row = done.result()
-            report.append(row)
-            print_suite(number, len(names), width, tally, row)
-            total.add(tally)
+    for processes, group in groups(names, at_once):
+        with concurrent.futures.ProcessPoolExecutor(
+                processes, mp_context=multiprocessing.get_context("fork")) as pool:
+            running = [pool.submit(run_suite, name) for name in group]
+            for done in concurrent.futures.as_completed(running):
+                tally, row = done.result()
+                report.append(row)
+                print_suite(len(report), len(names), width, tally, row)
+                total.add(tally)
     return total, report
 
 
@@ -704,7 +712,8 @@ def main():
     parser = argparse.ArgumentParser(description="Runs test suites and counts what they report.")
     parser.add_argument("--seed", type=int, default=SEED, help="of what is drawn at random")
     parser.add_argument("--at-once", type=int, metavar="N",
-                        help=f"suites that run at a time (of the gate {AT_ONCE}, else 1)")
+                        help=f"suites that run at a time (of the gate and check-all {AT_ONCE}, else "
+                             "1); those that measure run alone")
     parser.add_argument("suite", nargs="*",
                         help=f"a tier ({' '.join(TIERS)}), or any of: {' '.join(table)}")
     options = parser.parse_args()
@@ -716,7 +725,8 @@ def main():
         parser.error(f"no suite {unknown[0]!r}; there are: {' '.join(table)}")
     SEED = options.seed
     started, ticks = time.monotonic(), cpu_ticks()
-    total, report = run(wanted, options.at_once or (AT_ONCE if asked == ["gate"] else 1))
+    at_once = AT_ONCE if asked[0] in ("gate", "check-all") else 1
+    total, report = run(wanted, options.at_once or at_once)
     write_report(asked[0] if is_tier else "suites", started, ticks, report)
     print()
     print(total.line())

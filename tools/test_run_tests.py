@@ -139,6 +139,14 @@ class JudgeTest(unittest.TestCase):
         held = {name for names in run_tests.TIERS.values() for name in names}
         self.assertEqual(run_tests.suites().keys() - held, {"analysis-deep"})
 
+    def test_groups__what_measures_runs_alone_and_last(self):
+        self.assertEqual(run_tests.groups(["corpus", "fuzz", "attach", "crash"], 2),
+                         ((2, ["fuzz", "crash"]), (1, ["corpus", "attach"])))
+
+    def test_groups__what_measures_is_not_in_the_gate(self):
+        self.assertEqual(set(run_tests.MEASURES) & set(run_tests.TIERS["gate"]), set())
+        self.assertEqual(set(run_tests.MEASURES) - set(run_tests.TIERS["check-all"]), set())
+
     def test_needed__are_a_tests_programs_and_what_it_depends_on(self):
         targets = [{"id": f"{name}@exe", "filename": [f"/b/{name}"]} for name in ("a", "c", "d")]
         tests = [{"cmd": ["/b/a", "/usr/bin/x", "word"], "depends": ["d@exe"]}]
