@@ -596,8 +596,8 @@ def suites():
 
 # They judge a duration, a share or a count of samples, or that kymo finds no other cause than the
 # one they put in: no other suite runs meanwhile. They run after all others.
-MEASURES = ("asan-estimates", "gcc", "viewer-test", "guide", "allocs", "metrics", "off-cpu", "places",
-            "stuck", "faults", "corpus", "stacks", "reliability", "attach")
+MEASURES = ("asan-estimates", "gcc", "viewer-test", "guide", "allocs", "metrics", "off-cpu",
+            "places", "stuck", "faults", "corpus", "stacks", "reliability", "attach")
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
     "gate": CHEAP + ("asan", "cli", "tsan", "crash-seed", "demo", "crates", "viewer-smoke",
@@ -712,8 +712,8 @@ def main():
     parser = argparse.ArgumentParser(description="Runs test suites and counts what they report.")
     parser.add_argument("--seed", type=int, default=SEED, help="of what is drawn at random")
     parser.add_argument("--at-once", type=int, metavar="N",
-                        help=f"suites that run at a time (of the gate and check-all {AT_ONCE}, else "
-                             "1); those that measure run alone")
+                        help=f"suites that run at a time (gate, check-all: {AT_ONCE}, else 1); "
+                             "those that measure run alone")
     parser.add_argument("suite", nargs="*",
                         help=f"a tier ({' '.join(TIERS)}), or any of: {' '.join(table)}")
     options = parser.parse_args()
