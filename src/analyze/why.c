@@ -61,7 +61,7 @@ static uint64_t ready_of(const struct ky_poll *poll)
 	return poll->delay_state ? poll->start_ns : poll->start_ns - poll->delay_ns;
 }
 
-/* Not inlined: see walk_some() in read/delay.c. */
+/* Not inlined: see walk_batch() in read/delay.c. */
 __attribute__((noinline)) static bool collect_lane(struct why_making *making, uint32_t lane)
 {
 	const struct ky_trace *trace = making->trace;

@@ -2,6 +2,7 @@
 #include <lanes/forest.h>
 
 #include <base/alloc.h>
+#include <errno.h>
 #include <string.h>
 
 static const struct ky_forest_node empty = {.longest = UINT32_MAX, .last = UINT32_MAX};
@@ -20,8 +21,8 @@ void ky_forest_release(struct ky_forest *forest)
 	memset(forest, 0, sizeof(*forest));
 }
 
-static void add_row(struct ky_forest_node *node, uint32_t row, uint64_t start_ns,
-		    uint64_t length_ns)
+static inline void add_row(struct ky_forest_node *node, uint32_t row, uint64_t start_ns,
+			   uint64_t length_ns)
 {
 	uint64_t end_ns = start_ns + length_ns;
 
@@ -69,18 +70,38 @@ static int make_room(struct ky_forest *forest, uint32_t rows)
 	return result;
 }
 
+int ky_forest_reserve(struct ky_forest *forest, uint32_t rows)
+{
+	uint32_t count = (uint32_t)(((uint64_t)rows + KY_FOREST_FAN - 1) >> KY_FOREST_SHIFT);
+
+	if (!count || forest->levels[0])
+		return 0;
+	forest->levels[0] = ky_alloc(count * sizeof(*forest->levels[0]));
+	forest->capacities[0] = forest->levels[0] ? count : 0;
+	return forest->levels[0] ? 0 : -ENOMEM;
+}
+
 int ky_forest_add(struct ky_forest *forest, const uint64_t *starts_ns, const uint64_t *lengths_ns,
 		  uint32_t count)
 {
+	uint32_t row = forest->row_count, at = 0;
 	int result = make_room(forest, count);
 
-	for (uint32_t i = 0; i < count && !result; i++) {
-		uint32_t row = forest->row_count++;
+	if (result)
+		return result;
+	while (at < count) {
+		struct ky_forest_node *node = &forest->levels[0][row >> KY_FOREST_SHIFT];
+		struct ky_forest_node sum = *node; /* of 16 rows, in registers */
+		uint32_t end = at + KY_FOREST_FAN - (row & (KY_FOREST_FAN - 1));
 
-		add_row(&forest->levels[0][row >> KY_FOREST_SHIFT], row, starts_ns[i],
-			lengths_ns[i]);
+		if (end > count)
+			end = count;
+		for (; at < end; at++, row++)
+			add_row(&sum, row, starts_ns[at], lengths_ns[at]);
+		*node = sum;
 	}
-	return result;
+	forest->row_count = row;
+	return 0;
 }
 
 int ky_forest_finish(struct ky_forest *forest)

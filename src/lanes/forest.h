@@ -38,6 +38,9 @@ struct ky_forest {
 void ky_forest_init(struct ky_forest *forest, ky_forest_row_fn row, const void *ctx);
 void ky_forest_release(struct ky_forest *forest);
 
+/* Before the first row: so many will come, so that what is added need not be moved. More may come.
+ * Returns 0, -ENOMEM. */
+int ky_forest_reserve(struct ky_forest *forest, uint32_t rows);
 /* The next rows. Returns 0, -ENOMEM. */
 int ky_forest_add(struct ky_forest *forest, const uint64_t *starts_ns, const uint64_t *lengths_ns,
 		  uint32_t count);

@@ -124,9 +124,10 @@ static int fill(struct ky_forest *forest, ky_forest_row_fn row, struct ky_lane *
 {
 	uint64_t start_ns, length_ns;
 	uint32_t end = row_count_of(count);
-	int result = 0;
+	int result;
 
 	ky_forest_init(forest, row, lane);
+	result = ky_forest_reserve(forest, end);
 	for (uint32_t i = 0; i < end && !result; i++) {
 		row(lane, i, &start_ns, &length_ns);
 		result = ky_forest_add(forest, &start_ns, &length_ns, 1);
@@ -134,7 +135,7 @@ static int fill(struct ky_forest *forest, ky_forest_row_fn row, struct ky_lane *
 	return result ? result : ky_forest_finish(forest);
 }
 
-/* The next polls, into both layers that are made of them. Not inlined: see walk_some() in
+/* The next polls, into both layers that are made of them. Not inlined: see walk_batch() in
  * read/delay.c. */
 __attribute__((noinline)) static int add_polls(struct ky_lane *lane, struct ky_cursor *cursor,
 					       uint32_t count)
@@ -159,10 +160,13 @@ static int fill_polls(struct ky_lane *lane, const struct ky_column *polls)
 {
 	uint32_t count, left = row_count_of(polls->row_count);
 	struct ky_cursor cursor;
-	int result = 0;
+	int result;
 
 	ky_forest_init(&lane->layers[KY_LAYER_MAIN], poll_row, lane);
 	ky_forest_init(&lane->layers[KY_LAYER_DELAY], delay_row, lane);
+	result = ky_forest_reserve(&lane->layers[KY_LAYER_MAIN], left);
+	if (!result)
+		result = ky_forest_reserve(&lane->layers[KY_LAYER_DELAY], left);
 	ky_cursor_begin(&cursor, polls, 0);
 	for (; left && !result; left -= count) {
 		count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;

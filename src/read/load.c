@@ -485,12 +485,15 @@ static inline bool load_hot_start(struct ky_load *load, const struct ky_hot_even
 static inline bool load_hot_event(struct ky_load *load, const struct ky_hot_event *event)
 {
 	struct ky_event_type *type = find_type(load, event->schema);
+	uint64_t time_ns = event->timestamp_ns;
 
 	if (!type)
 		return false;
 	type->count++;
-	if (!note_event(load, type, event->timestamp_ns))
-		return false;
+	if (time_ns - 1 < type->first_ns - 1) /* 0: none */
+		type->first_ns = time_ns;
+	if (time_ns > type->last_ns)
+		type->last_ns = time_ns;
 	switch (event->schema->event) {
 	case KY_EV_POLL_START:
 		return load_hot_start(load, event);
@@ -502,13 +505,39 @@ static inline bool load_hot_event(struct ky_load *load, const struct ky_hot_even
 	}
 }
 
-/* Not inlined: see walk_some() in delay.c. */
+/* What note_event() does, but for types, of events whose times ascend. */
+static bool note_batch(struct ky_load *load, const struct ky_hot_event *events, uint32_t count)
+{
+	struct ky_trace_input *file = &load->trace->files[load->file];
+	uint64_t first_ns, last_ns = events[count - 1].timestamp_ns;
+	uint32_t at = 0;
+
+	file->back_steps += events[0].timestamp_ns < load->last_ns;
+	load->last_ns = last_ns;
+	while (at < count && events[at].timestamp_ns == 0)
+		at++;
+	file->zero_stamps += at;
+	if (at == count)
+		return true;
+	first_ns = events[at].timestamp_ns;
+	if (first_ns <= file->first_ns - 1) /* 0: none yet */
+		file->first_ns = first_ns;
+	if (first_ns < load->max_ns && load->max_ns - first_ns > file->reorder_ns)
+		file->reorder_ns = load->max_ns - first_ns;
+	if (last_ns > load->max_ns)
+		load->max_ns = last_ns;
+	return !load->damage_from_ns || ky_load_damage(load, first_ns);
+}
+
+/* Not inlined: see walk_batch() in delay.c. */
 __attribute__((noinline)) int ky_load_hot(struct ky_load *load, const struct ky_hot_event *events,
 					  uint32_t count)
 {
 	uint32_t i;
 
 	load->trace->files[load->file].event_count += count;
+	if (count && !note_batch(load, events, count))
+		return load->trace->pages.failed;
 	for (i = 0; i < count; i++)
 		if (!load_hot_event(load, &events[i]))
 			return load->trace->pages.failed;

@@ -132,7 +132,7 @@ static inline uint32_t ky_list_max(const struct ky_load *load, uint32_t count)
 
 /* load.c: one frame into the trace. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_load_frame(struct ky_load *load, const struct ky_frame *frame);
-/* The same for events in plain numbers, in the order of the file. */
+/* The same for events in plain numbers, in the order of the file; their times ascend. */
 int ky_load_hot(struct ky_load *load, const struct ky_hot_event *events, uint32_t count);
 
 /* load.c, for load_table.c: find or add; UINT32_MAX with pages.failed set. */

@@ -452,8 +452,8 @@ static int split_polls(struct ky_column *edges)
 	return 0;
 }
 
-/* The rest of the cursor's block. Returns false when memory is out. Not inlined: see walk_some() in
- * delay.c. */
+/* The rest of the cursor's block. Returns false when memory is out. Not inlined: see walk_batch()
+ * in delay.c. */
 __attribute__((noinline)) static bool pair_block(struct pairing *pairing, struct ky_cursor *cursor)
 {
 	struct ky_worker *worker = pairing->worker;

@@ -113,8 +113,8 @@ struct ky_hot_event {
 
 /* Consumes such events from the start of the window, up to the first frame of another kind, schemas
  * other than our encoder's (more, fewer or other fields) included.
- * Returns  how many of events[0 .. capacity) are filled, *used the bytes consumed. 0: whatever
- *          comes next, ky_trc_dec_next() sees to it.
+ * Returns  how many of events[0 .. capacity) are filled, *used the bytes consumed; their times
+ *          ascend. 0: whatever comes next, ky_trc_dec_next() sees to it.
  */
 uint32_t ky_trc_dec_hot(struct ky_trc_dec *dec, const uint8_t *window, size_t window_bytes,
 			struct ky_hot_event *events, uint32_t capacity, size_t *used);

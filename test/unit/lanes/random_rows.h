@@ -58,11 +58,17 @@ static inline void draw_rows(struct random_rows *rows, uint32_t count, bool is_n
 
 static inline int plant(struct ky_forest *forest, const struct random_rows *rows)
 {
-	int result = 0;
+	uint32_t at = 0, count;
+	int result;
 
 	ky_forest_init(forest, random_row, rows);
-	for (uint32_t i = 0; i < rows->count && !result; i++)
-		result = ky_forest_add(forest, &rows->starts[i], &rows->lengths[i], 1);
+	result = ky_forest_reserve(forest, rows->count / 2); /* more come than were said */
+	for (; at < rows->count && !result; at += count) {
+		count = 1 + at % 37;
+		if (count > rows->count - at)
+			count = rows->count - at;
+		result = ky_forest_add(forest, &rows->starts[at], &rows->lengths[at], count);
+	}
 	return result ? result : ky_forest_finish(forest);
 }
 

@@ -99,6 +99,64 @@ static void ready__is_the_mean_of_known_delays(void **state)
 	ky_pages_release(&trace.pages);
 }
 
+#define WIDE 11u /* of a bucket */
+#define BUCKETS 64u
+#define WORKERS 3u
+
+static uint32_t draw_below(uint32_t bound)
+{
+	static uint32_t state = 12345;
+
+	state = state * 1664525u + 1013904223u;
+	return (state >> 8) % bound;
+}
+
+/* What of [from, to) lies in a bucket. */
+static uint64_t overlap(uint64_t from_ns, uint64_t to_ns, uint32_t bucket)
+{
+	uint64_t begin_ns = 1000 + (uint64_t)bucket * WIDE, end_ns = begin_ns + WIDE;
+
+	from_ns = from_ns > begin_ns ? from_ns : begin_ns;
+	to_ns = to_ns < end_ns ? to_ns : end_ns;
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+static void ready__is_what_a_look_at_every_delay_finds(void **state)
+{
+	struct ky_view view = {.from_ns = 1000, .to_ns = 1000 + BUCKETS * WIDE, .pixels = BUCKETS};
+	struct ky_worker workers[WORKERS] = {{.id = 0}, {.id = 1}, {.id = 2}};
+	uint64_t sums_ns[BUCKETS] = {0};
+	uint32_t values[BUCKETS];
+	struct ky_series series;
+
+	(void)state;
+	ky_pages_init(&trace.pages, 1u << 24);
+	trace.workers = workers;
+	trace.worker_count = WORKERS;
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		uint64_t time_ns = 1000;
+
+		ky_column_init(&workers[i].polls, &trace.pages, sizeof(struct ky_poll_row));
+		workers[i].polls.has_extra = true;
+		while (time_ns < 1000 + BUCKETS * WIDE) {
+			uint32_t delay_ns = draw_below(draw_below(4) ? WIDE : 6 * WIDE);
+
+			put_poll(&workers[i], time_ns, delay_ns);
+			for (uint32_t at = 0; at < BUCKETS; at++)
+				sums_ns[at] += overlap(time_ns - delay_ns, time_ns, at);
+			time_ns += draw_below(draw_below(8) ? 4 : 3 * WIDE);
+		}
+	}
+	assert_int_equal(ky_series_ready(&series, &trace), 0);
+	ky_series_values(values, &series, &view);
+	for (uint32_t at = 0; at < BUCKETS; at++)
+		assert_int_equal(values[at], sums_ns[at] * 1000 / WIDE);
+	ky_series_release(&series);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		ky_column_release(&workers[i].polls);
+	ky_pages_release(&trace.pages);
+}
+
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup(fn, setup)
@@ -106,6 +164,7 @@ int main(void)
 		CASE(alive__counts_tasks_between_spawn_and_end),
 		CASE(alive__of_no_task_is_nothing),
 		CASE(ready__is_the_mean_of_known_delays),
+		CASE(ready__is_what_a_look_at_every_delay_finds),
 	};
 
 	return cmocka_run_group_tests_name("series", tests, NULL, NULL);
