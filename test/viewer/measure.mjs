@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // measure.mjs FILE - opens a trace in the page and prints one JSON object: times to the first
-// picture and to the findings, frames while zooming and while moving, memory of the renderer.
+// picture and to the findings; frames while zooming and while moving, how far apart they are and
+// what one costs the page's own thread; memory of the renderer.
 // Measured times decide no test: this is for people, on a machine that does nothing else.
 import { newPage, open, rendererMib, state, stop } from "./browser.mjs";
 
@@ -18,8 +19,16 @@ function quantiles(list) {
   return { frames: sorted.length, p50: at(0.5), p95: at(0.95), max: at(1) };
 }
 
+/** What the page's own thread has spent so far, in ms of CPU or nearly so. */
+async function spent(page) {
+  const { metrics } = await page.cdp.send("Performance.getMetrics");
+  const of = (name) => 1000 * metrics.find((one) => one.name === name).value;
+  return { task: of("TaskDuration"), script: of("ScriptDuration") };
+}
+
 /** Turns the wheel in each frame, so that no frame counts in which nothing happened. */
 async function frames(page, at, isMove) {
+  const before = await spent(page);
   const intervals = await page.evaluate(
     ([x, y, steps, isShift]) =>
       new Promise((done) => {
@@ -39,10 +48,14 @@ async function frames(page, at, isMove) {
       }),
     [at.x, at.y, STEPS, isMove],
   );
-  return quantiles(intervals);
+  const after = await spent(page);
+  const each = (name) => Number(((after[name] - before[name]) / STEPS).toFixed(2));
+  return { ...quantiles(intervals), task_ms: each("task"), script_ms: each("script") };
 }
 
 const page = await newPage({ width: 1920, height: 1080 });
+page.cdp = await page.context().newCDPSession(page);
+await page.cdp.send("Performance.enable");
 const phase = await open(page, file);
 const marks = await page.evaluate(() =>
   Object.fromEntries(performance.getEntriesByType("mark").map((one) => [one.name, one.startTime])),

@@ -313,3 +313,32 @@ test("events: a click on one shows its fields, and its address brings it back", 
   const text = await page.getByRole("region", { name: "Its fields" }).textContent();
   assert.match(text, /Latency.*ms/);
 });
+
+test("a panel of what is in view asks the engine once the view rests", async () => {
+  await hash("panel=flame&flame-in=view&from=0&to=4201868002");
+  const { canvas } = await state(page);
+  const asked = await page.evaluate(
+    async ([clientX, clientY]) => {
+      const { postMessage } = Worker.prototype;
+      const element = document.querySelector(".lanes canvas");
+      window.asked = 0;
+      Worker.prototype.postMessage = function (message, ...rest) {
+        if (message.question?.op === "flame") window.asked++;
+        return postMessage.call(this, message, ...rest);
+      };
+      for (let step = 0; step < 40; step++) {
+        const how = { deltaY: -20, clientX, clientY, ctrlKey: true, cancelable: true };
+        element.dispatchEvent(new WheelEvent("wheel", how));
+        // What is drawn anew is drawn at once; a timer has no time to end.
+        for (let turn = 0; turn < 20; turn++) await null;
+      }
+      return window.asked;
+    },
+    [canvas.x + canvas.labels + 300, canvas.y + 100],
+  );
+  assert.equal(asked, 0);
+  await page.waitForFunction(() => window.asked === 1);
+  await page.waitForFunction(() => !document.querySelector('[data-asked="true"]'));
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => done())));
+  assert.equal(await page.evaluate(() => window.asked), 1);
+});

@@ -28,13 +28,13 @@ export class Beside {
   }
 
   /** The trace with its lanes beside those of the others. */
-  async open(file: Blob | Served, name: string): Promise<void> {
+  open(file: Blob | Served, name: string): void {
     const guest = this.host.guest();
     guest.beside = this;
     this.stores.push(guest);
     this.offsets.push(0);
     this.host.changed();
-    await guest.open(file, name);
+    guest.open(file, name);
   }
 
   close(guest: Store): void {

@@ -54,7 +54,7 @@ export async function openFiles(store: Store, given: Iterable<File>): Promise<vo
     const one = await joined(given);
     if (!one) return;
     store.live = null;
-    await store.open(one.file, one.name);
+    store.open(one.file, one.name);
   } catch (error) {
     refuse(store, (error as Error).message);
   }
@@ -68,7 +68,7 @@ export async function openBeside(store: Store, given: Iterable<File>): Promise<v
   }
   try {
     const one = await joined(given);
-    if (one) await (store.beside ?? new Beside(store)).open(one.file, one.name);
+    if (one) (store.beside ?? new Beside(store)).open(one.file, one.name);
   } catch (error) {
     tell(store, (error as Error).message);
   }

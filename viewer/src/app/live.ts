@@ -57,7 +57,6 @@ export async function readCopy(
   let engine: Engine | null = null;
   const opened = await new Promise<Opened | null>((done) => {
     engine = store.engineBeside(file, name, done, () => done(null));
-    if (!engine) done(null);
   });
   const next = engine as Engine | null;
   const report = opened ? await next?.ask<Report>({ op: "findings" }) : null;

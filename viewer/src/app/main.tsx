@@ -2,7 +2,9 @@
 // The page: findings on the left, lanes on the right, details at the bottom.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { fromBase64 } from "../engine/packed";
 import { findServed } from "../engine/served";
+import { Workers } from "../engine/workers";
 import { Details } from "../panels/details";
 import { Findings } from "../panels/findings";
 import { MapStrip } from "../panels/map";
@@ -25,24 +27,6 @@ const WASM_ID = "kymo-wasm";
 const TRACE_ID = "kymo-trace";
 /** The name that `kymo serve` gives a process that runs. */
 const LIVE = "live";
-
-function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const native = (
-    Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }
-  ).fromBase64;
-  if (native) return native.call(Uint8Array, text);
-  const bytes = atob(text);
-  const out = new Uint8Array(bytes.length);
-  for (let at = 0; at < bytes.length; at++) out[at] = bytes.charCodeAt(at);
-  return out;
-}
-
-async function unpackWasm(): Promise<ArrayBuffer> {
-  const packed = fromBase64(document.getElementById(WASM_ID)?.textContent?.trim() ?? "");
-  return new Response(
-    new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")),
-  ).arrayBuffer();
-}
 
 function App({ store }: { store: Store }) {
   const [, again] = useState(0);
@@ -97,7 +81,9 @@ function takeDrops(store: Store): void {
   });
 }
 
-const store = new Store(WORKER_SOURCE, unpackWasm);
+const packed = document.getElementById(WASM_ID)?.textContent?.trim() ?? "";
+const workers = new Workers(WORKER_SOURCE, packed);
+const store = new Store(workers);
 window.kymo = {
   hit: () => null,
   state: () => ({ phase: store.phase, sentence: store.sentence }),
@@ -109,6 +95,7 @@ listen(store);
 takeDrops(store);
 render(<App store={store} />, document.body.appendChild(document.createElement("div")));
 const summary = document.getElementById("kymo-summary");
+if (!summary) workers.prepare();
 const parameters = /^https?:$/.test(location.protocol)
   ? new URLSearchParams(location.search)
   : new URLSearchParams();
@@ -138,5 +125,5 @@ if (recordings) {
   const name = embedded.dataset["name"] ?? "trace";
   store.firstHash = embedded.dataset["view"] ?? "";
   embedded.remove();
-  void store.open(new Blob([bytes]), name);
+  store.open(new Blob([bytes]), name);
 }

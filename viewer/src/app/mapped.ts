@@ -164,7 +164,7 @@ export class Mapped {
 
   private async openFirst(file: Blob, name: string, range: Range): Promise<void> {
     const { store } = this;
-    await store.open(file, name);
+    store.open(file, name);
     store.mapped = this;
     await new Promise<void>((done) => {
       const stop = store.subscribe(() => {

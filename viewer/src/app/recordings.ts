@@ -77,7 +77,8 @@ export async function openRecordings(
     const ids = first.map((one) => one.id).join(",");
     if ((!isInParts && isSmall(first)) || !(await new Mapped(store, base, ids).start())) {
       const { file, name } = await whole(base, first);
-      await store.open(file, name);
+      if (store.phase !== "loading") return; // cancelled meanwhile
+      store.open(file, name);
     }
     await new Promise<void>((done) => {
       const look = (): void => {
@@ -91,7 +92,7 @@ export async function openRecordings(
     if (store.phase !== "ready") return;
     for (const parts of others.slice(0, TRACES_MAX - 1)) {
       const { file, name } = await whole(base, parts);
-      await (store.beside ?? new Beside(store)).open(file, name);
+      (store.beside ?? new Beside(store)).open(file, name);
     }
   } catch (error) {
     store.fail((error as Error).message);

@@ -2,6 +2,7 @@
 // The state of the page and all that changes it. Panels read it and call its verbs; the canvas is
 // drawn from it once a frame.
 import { Engine } from "../engine/client";
+import type { Workers } from "../engine/workers";
 import { ranksOf, selectionOf, worstOf, type Selection } from "../model/choice";
 import {
   Layer,
@@ -56,6 +57,7 @@ const OVERVIEW_PIXELS = 1200;
 const UNDO_MAX = 100;
 const LIFE_EVENTS = 400;
 const WHEEL_STEP = 1.0015;
+const REST_MS = 60;
 /** What a trace beside another has of its own; all else is set for all of them. */
 const OWN_OPTIONS: readonly Option[] = ["range", "marks", "charts"];
 
@@ -116,17 +118,16 @@ export class Store {
   tools: { hit(x: number, y: number): Hit | null; state(): Record<string, unknown> } | null = null;
 
   private engine: Engine | null = null;
-  private wasm: ArrayBuffer | null = null;
   private listeners = new Set<() => void>();
   private undo: [number, number][] = [];
   private frame = 0;
   private hashTimer = 0;
+  private restTimer = 0;
   private isPictureMarked = false;
   private drawers = new Set<() => void>();
 
   constructor(
-    private workerSource: string,
-    private unpackWasm: () => Promise<ArrayBuffer>,
+    private workers: Workers,
     /** Whose page it is; null: its own, with the address. */
     private host: Store | null = null,
   ) {
@@ -165,9 +166,8 @@ export class Store {
 
   /** One that shows another trace on the page of this one. */
   guest(): Store {
-    const guest = new Store(this.workerSource, this.unpackWasm, this);
+    const guest = new Store(this.workers, this);
     guest.view = { ...this.view, selected: "", task: -1, finding: "", options: {} };
-    guest.wasm = this.wasm;
     return guest;
   }
 
@@ -188,7 +188,7 @@ export class Store {
 
   /* ---- opening ---- */
 
-  async open(file: Blob | Served, name: string): Promise<void> {
+  open(file: Blob | Served, name: string): void {
     if (!this.host) performance.mark("kymo-open");
     this.engine?.close();
     if (!this.host) this.beside?.end();
@@ -198,8 +198,7 @@ export class Store {
     this.progress = { doing: "Reading", done: 0, all: file.size };
     this.setPhase("loading");
     this.changed();
-    this.wasm ??= await this.unpackWasm();
-    this.engine = new Engine(this.workerSource, this.wasm, file, name, {
+    this.engine = new Engine(this.workers.take(), file, name, {
       progress: (doing, done, all) => {
         this.progress = { doing, done, all };
         this.changed();
@@ -219,9 +218,8 @@ export class Store {
     name: string,
     opened: (message: Opened) => void,
     failed: () => void,
-  ): Engine | null {
-    if (!this.wasm) return null;
-    const engine: Engine = new Engine(this.workerSource, this.wasm, file, name, {
+  ): Engine {
+    const engine: Engine = new Engine(this.workers.take(), file, name, {
       progress: () => {},
       opened,
       failed: (sentence) => (this.engine === engine ? this.fail(sentence) : failed()),
@@ -285,6 +283,7 @@ export class Store {
   cancel(): void {
     this.engine?.close();
     this.engine = null;
+    this.workers.prepare();
     this.reset();
     this.setPhase("empty");
     this.changed();
@@ -293,6 +292,7 @@ export class Store {
   fail(sentence: string): void {
     this.engine?.close();
     this.engine = null;
+    this.workers.prepare();
     this.sentence = sentence;
     this.setPhase("failed");
     this.changed();
@@ -432,7 +432,9 @@ export class Store {
     this.moveTo(begin, end);
     this.beside?.follow(this);
     this.saveHash();
-    this.notify();
+    // Panels ask the engine, which has lanes to draw while the view moves.
+    clearTimeout(this.restTimer);
+    this.restTimer = window.setTimeout(() => this.notify(), REST_MS);
   }
 
   /** As another trace on the same clock moves. */

@@ -10,6 +10,8 @@ import type {
   Wanted,
 } from "./protocol";
 
+import { bytesOf } from "./served";
+
 export interface Listener {
   progress(doing: string, done: number, all: number): void;
   opened(message: Opened): void;
@@ -25,28 +27,23 @@ interface ViewQuestion {
 }
 
 export class Engine {
-  private worker: Worker;
   private waiting = new Map<number, (json: string | null) => void>();
   private drawing = new Map<number, (answer: ViewAnswer) => void>();
   private nextId = 1;
   private asked: ViewQuestion | null = null;
   private next: ViewQuestion | null = null;
 
+  /** worker: one of workers.ts, for this alone. */
   constructor(
-    source: string,
-    wasm: ArrayBuffer,
-    file: Blob | Served,
+    private worker: Worker,
+    private file: Blob | Served,
     name: string,
     private listener: Listener,
   ) {
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    this.worker = new Worker(url);
-    URL.revokeObjectURL(url);
     this.worker.onmessage = (event: MessageEvent<FromWorker>) => this.take(event.data);
     this.worker.onerror = (event) =>
       listener.failed(`The engine stopped: ${event.message || "out of memory"}.`);
-    const copy = wasm.slice(0);
-    this.say({ kind: "open", wasm: copy, file, name }, [copy]);
+    this.say({ kind: "open", file, name });
   }
 
   /** Ends the worker and all it holds. */
@@ -93,10 +90,22 @@ export class Engine {
     this.worker.postMessage(message, transfer);
   }
 
+  /** Bytes come while the worker decodes others: in it they would come only while it does not. */
+  private async give(from: number, end: number): Promise<void> {
+    const bytes = await bytesOf(this.file, from, end).catch(() => null);
+    this.say({ kind: "window", from, bytes }, bytes ? [bytes] : []);
+  }
+
   private take(message: FromWorker): void {
     switch (message.kind) {
       case "progress":
         this.listener.progress(message.doing, message.done, message.all);
+        break;
+      case "unpacked":
+        this.file = message.file;
+        break;
+      case "want":
+        void this.give(message.from, message.end);
         break;
       case "opened":
         this.listener.opened(message);

@@ -109,7 +109,11 @@ export interface Steps {
 }
 
 export type ToWorker =
-  | { kind: "open"; wasm: ArrayBuffer; file: Blob | Served; name: string }
+  /** packed: the engine, as packed.ts has it. */
+  | { kind: "engine"; packed: string }
+  | { kind: "open"; file: Blob | Served; name: string }
+  /** bytes: of the file, from there on; null: they cannot be had. */
+  | { kind: "window"; from: number; bytes: ArrayBuffer | null }
   | { kind: "ask"; id: number; question: Question };
 
 /** lanes, points: JSON of what there is to draw. */
@@ -123,6 +127,9 @@ export interface Opened {
 
 export type FromWorker =
   | { kind: "progress"; doing: string; done: number; all: number }
+  /** What is read in place of the file. */
+  | { kind: "unpacked"; file: Blob }
+  | { kind: "want"; from: number; end: number }
   | Opened
   | { kind: "failed"; sentence: string }
   | { kind: "answer"; id: number; json: string }

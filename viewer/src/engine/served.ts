@@ -7,8 +7,6 @@ export interface Reader {
   size: number;
   /** Waits for them. */
   read(from: number, end: number): ArrayBuffer;
-  /** Does not. */
-  fetch(from: number, end: number): Promise<ArrayBuffer>;
 }
 
 /** Names the file, and not what has been appended to it since: INODE of "INODE-SIZE-TIME". */
@@ -47,13 +45,20 @@ function rangeOf(from: number, end: number): string {
   return `bytes=${from}-${end - 1}`;
 }
 
+function checked(
+  file: Served,
+  status: number,
+  etag: string | null,
+  bytes: ArrayBuffer,
+  wanted: number,
+): ArrayBuffer {
+  if (status !== 206 || bytes.byteLength !== wanted || revisionOf(etag) !== file.revision)
+    throw new Error("it is another file now");
+  return bytes;
+}
+
 /** For workers alone: there a request may be waited for. */
 export function servedReader(file: Served): Reader {
-  const checked = (status: number, etag: string | null, bytes: ArrayBuffer, wanted: number) => {
-    if (status !== 206 || bytes.byteLength !== wanted || revisionOf(etag) !== file.revision)
-      throw new Error("it is another file now");
-    return bytes;
-  };
   return {
     size: file.size,
     read(from, end) {
@@ -63,12 +68,19 @@ export function servedReader(file: Served): Reader {
       request.setRequestHeader("Range", rangeOf(from, end));
       request.send();
       const bytes = request.response as ArrayBuffer;
-      return checked(request.status, request.getResponseHeader("ETag"), bytes, end - from);
-    },
-    async fetch(from, end) {
-      const answer = await fetch(file.url, { headers: { Range: rangeOf(from, end) } });
-      const bytes = await answer.arrayBuffer();
-      return checked(answer.status, answer.headers.get("ETag"), bytes, end - from);
+      return checked(file, request.status, request.getResponseHeader("ETag"), bytes, end - from);
     },
   };
+}
+
+/** The same without waiting, of a file of either kind. */
+export async function bytesOf(
+  file: Blob | Served,
+  from: number,
+  end: number,
+): Promise<ArrayBuffer> {
+  if (file instanceof Blob) return file.slice(from, end).arrayBuffer();
+  const answer = await fetch(file.url, { headers: { Range: rangeOf(from, end) } });
+  const bytes = await answer.arrayBuffer();
+  return checked(file, answer.status, answer.headers.get("ETag"), bytes, end - from);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The file as the engine reads it: windows of at most 1 MiB, one after the other. Where the browser
-// can let WebAssembly wait for a promise, the next ones are on their way while one is decoded.
+// can let WebAssembly wait for a promise, the page reads the next ones while one is decoded.
 import type { Reader } from "./served";
 
 export const WINDOW_BYTES = 1 << 20;
@@ -30,15 +30,30 @@ export async function call<T extends unknown[]>(
   return (await (promising && canWait ? promising(called)(...given) : called(...given))) as number;
 }
 
+/** A window that the page was asked for. */
+interface Coming {
+  bytes: Promise<ArrayBuffer>;
+  done(bytes: ArrayBuffer): void;
+  failed(error: Error): void;
+}
+
+function coming(): Coming {
+  const out = {} as Coming;
+  out.bytes = new Promise((done, failed) => Object.assign(out, { done, failed }));
+  out.bytes.catch(() => {}); // said when it is wanted
+  return out;
+}
+
 export class Windows {
   /** Spent waiting for bytes, in ms. */
   waited = 0;
   private window = new Uint8Array(0);
   private at = 0;
-  private coming = new Map<number, Promise<ArrayBuffer>>();
+  private coming = new Map<number, Coming>();
 
   constructor(
     private file: Reader,
+    private ask: (from: number, end: number) => void,
     private memory: () => ArrayBuffer,
     private progress: (done: number) => void,
   ) {}
@@ -80,22 +95,35 @@ export class Windows {
     return this.give(offset, out, capacity);
   }
 
+  /** What was asked for, or null. */
+  arrived(from: number, bytes: ArrayBuffer | null): void {
+    const one = this.coming.get(from);
+    if (bytes) one?.done(bytes);
+    else one?.failed(new Error("it cannot be read"));
+  }
+
+  private wanted(from: number): Coming {
+    const known = this.coming.get(from);
+    if (known) return known;
+    this.ask(from, this.endOf(from));
+    return coming();
+  }
+
   private async later(offset: number, out: number, capacity: number): Promise<number> {
     const since = performance.now();
-    const wanted = this.coming.get(offset) ?? this.file.fetch(offset, this.endOf(offset));
-    const next = new Map<number, Promise<ArrayBuffer>>();
-    for (let at = this.endOf(offset); next.size < AHEAD && at < this.file.size; ) {
-      const bytes = this.coming.get(at) ?? this.file.fetch(at, this.endOf(at));
-      bytes.catch(() => {}); // said when it is wanted
-      next.set(at, bytes);
+    const first = this.wanted(offset);
+    const next = new Map([[offset, first]]);
+    for (let at = this.endOf(offset); next.size <= AHEAD && at < this.file.size; ) {
+      next.set(at, this.wanted(at));
       at = this.endOf(at);
     }
     this.coming = next;
     try {
-      this.take(offset, await wanted);
+      this.take(offset, await first.bytes);
     } catch {
       return FAILED;
     }
+    this.coming.delete(offset);
     this.waited += performance.now() - since;
     return this.give(offset, out, capacity);
   }

@@ -15,6 +15,7 @@ import {
   type ToWorker,
   type Wanted,
 } from "./protocol";
+import { unpack } from "./packed";
 import { servedReader, type Reader } from "./served";
 import { call, importOf, WINDOW_BYTES, Windows } from "./windows";
 
@@ -76,13 +77,15 @@ const PROGRESS_BYTES = 4 << 20;
 const TEXT_BYTES = 65536;
 
 let engine: Exports;
+let compiling: Promise<void> | null = null;
+/** Of the file that is being read. */
+let windows: Windows | null = null;
 
 function fileReader(file: Blob): Reader {
   const reader = new FileReaderSync();
   return {
     size: file.size,
     read: (from, end) => reader.readAsArrayBuffer(file.slice(from, end)),
-    fetch: (from, end) => file.slice(from, end).arrayBuffer(),
   };
 }
 
@@ -140,6 +143,13 @@ async function unzip(file: { stream(): ReadableStream; size: number }): Promise<
   return new Blob(parts);
 }
 
+/** Unpacked, for the page as well, which reads windows of it. */
+async function unzipped(file: Parameters<typeof unzip>[0]): Promise<Reader> {
+  const blob = await unzip(file);
+  say({ kind: "unpacked", file: blob });
+  return fileReader(blob);
+}
+
 async function isGzip(file: Blob): Promise<boolean> {
   const bytes = new Uint8Array(await file.slice(0, 2).arrayBuffer());
   return bytes[0] === 0x1f && bytes[1] === 0x8b;
@@ -160,7 +170,7 @@ function sentenceOf(code: number, name: string): string {
 /** What the engine reads by windows; null: it could not be had, said why. */
 async function readerOf(given: Blob | Served, name: string): Promise<Reader | null> {
   if (given instanceof Blob)
-    return fileReader((await isGzip(given)) ? await unzip(given) : given);
+    return (await isGzip(given)) ? unzipped(given) : fileReader(given);
   const served = servedReader(given);
   try {
     const first = new Uint8Array(served.read(0, Math.min(2, given.size)));
@@ -168,7 +178,7 @@ async function readerOf(given: Blob | Served, name: string): Promise<Reader | nu
     const whole = await fetch(given.url, { headers: { Range: `bytes=0-${given.size - 1}` } });
     if (!whole.body || whole.status !== 206) throw new Error(whole.statusText);
     const body = whole.body;
-    return fileReader(await unzip({ stream: () => body, size: given.size }));
+    return await unzipped({ stream: () => body, size: given.size });
   } catch {
     say({ kind: "failed", sentence: goneOf(name) });
     return null;
@@ -192,24 +202,27 @@ function steps(begun: number, read: number, windows: Windows): Steps {
   return { begun: from + begun, read: from + read, loaded, waited: windows.waited };
 }
 
-async function open(wasm: ArrayBuffer, given: Blob | Served, name: string): Promise<void> {
+/** Before there is a file. */
+async function compile(packed: string): Promise<void> {
+  const read = importOf((offset, out, capacity) =>
+    windows ? windows.read(offset, out, capacity) : -5,
+  );
+  const made = await WebAssembly.instantiate(await unpack(packed), { host: { read } });
+  engine = made.instance.exports as unknown as Exports;
+}
+
+async function open(given: Blob | Served, name: string): Promise<void> {
   const begun = performance.now();
-  let windows: Windows | null = null;
-  const compiling = WebAssembly.instantiate(wasm, {
-    host: {
-      read: importOf((offset, out, capacity) =>
-        windows ? windows.read(offset, out, capacity) : -5,
-      ),
-    },
-  });
   if (given.size === 0) {
     say({ kind: "failed", sentence: `${name} is empty.` });
     return;
   }
   const file = await readerOf(given, name);
   if (!file) return;
-  engine = (await compiling).instance.exports as unknown as Exports;
-  const reading = (windows = new Windows(file, () => engine.memory.buffer, progressOf(file.size)));
+  await compiling;
+  const ask = (from: number, end: number): void => say({ kind: "want", from, end });
+  const memory = (): ArrayBuffer => engine.memory.buffer;
+  const reading = (windows = new Windows(file, ask, memory, progressOf(file.size)));
   const since = performance.now();
   const code = await call(engine.kymo_open, file.size, putText(name));
   windows = null;
@@ -230,6 +243,8 @@ async function open(wasm: ArrayBuffer, given: Blob | Served, name: string): Prom
     memory: engine.memory.buffer.byteLength,
     steps: steps(begun, since, reading),
   });
+  // While the page lays out its rows, what they ask for in any case is made.
+  for (const kind of [0, 1]) engine.kymo_series(kind, 0, 1, 1);
 }
 
 function strip(wanted: Wanted, from: number, to: number, pixels: number): Strip | null {
@@ -357,8 +372,17 @@ function ask(question: Exclude<Question, { op: "view" }>): number {
 
 scope.onmessage = (event) => {
   const message = event.data;
+  if (message.kind === "engine") {
+    compiling = compile(message.packed);
+    compiling.catch(() => {}); // said once there is a file
+    return;
+  }
+  if (message.kind === "window") {
+    windows?.arrived(message.from, message.bytes);
+    return;
+  }
   if (message.kind === "open") {
-    open(message.wasm, message.file, message.name).catch((error: unknown) => {
+    open(message.file, message.name).catch((error: unknown) => {
       say({
         kind: "failed",
         sentence:
