@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { drawOverview } from "../draw/overview";
 import { AXIS_HEIGHT, legend, Timeline, type Hit } from "../draw/timeline";
 import { LABEL_WIDTH } from "../layout/rows";
+import { lossWords } from "../model/losses";
 import { shortName } from "../model/names";
 import { chosenOf } from "../model/choice";
 import { count, duration, moment, tickStep } from "../model/time";
@@ -196,23 +197,28 @@ function Lanes({ store }: { store: Store }) {
     };
   };
 
-  const hover = (event: PointerEvent, hit: Hit | null): void => {
+  const hover = (event: PointerEvent): void => {
     const element = tip.current;
-    if (!element) return;
+    const scene = store.scene();
+    const lanes = timeline.current;
+    if (!element || !scene || !lanes) return;
     const { x, y, time } = place(event);
+    const hit: Hit | null = lanes.hit(scene, x, y);
+    const loss = lanes.lossAt(scene, x, y);
     if (x < LABEL_WIDTH) {
       element.hidden = true;
       return;
     }
     const step = tickStep((store.view.to - store.view.from) / 1000);
-
-    element.textContent = hit
+    const words = hit
       ? [
           shortName(hit.name),
           duration(hit.duration_ns) + (hit.layer === 1 ? " from ready to poll" : ""),
           `at ${moment(hit.start_ns, store.clock, 1000)}`,
-        ].join(" · ")
-      : moment(time, store.clock, step);
+        ]
+      : [moment(time, store.clock, step)];
+    if (loss) words.push(lossWords(loss));
+    element.textContent = words.join(" · ");
     element.hidden = false;
     const wide = canvas.current?.clientWidth ?? 0;
     element.style.left = `${Math.min(x + 12, wide - element.offsetWidth - 4)}px`;
@@ -244,9 +250,8 @@ function Lanes({ store }: { store: Store }) {
   const move = (event: PointerEvent): void => {
     const { x, y, time } = place(event);
     const state = drag.current;
-    const scene = store.scene();
     if (!state) {
-      hover(event, scene && timeline.current ? timeline.current.hit(scene, x, y) : null);
+      hover(event);
       return;
     }
     if (
@@ -360,6 +365,11 @@ function Legend({ store, range }: { store: Store; range: Store["range"] }) {
         {!range && store.view.colouring === "place" && <Places store={store} />}
         {!range && store.view.colouring === "finding" && (
           <span>what the chosen finding is about stands out</span>
+        )}
+        {!range && (store.trace?.losses.length ?? 0) > 0 && (
+          <span>
+            <i class="loss" /> records lost
+          </span>
         )}
         <span class="grow" />
         {!store.beside && (

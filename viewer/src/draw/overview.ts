@@ -13,18 +13,21 @@ export interface OverviewScene {
   theme: Theme;
 }
 
-export function drawOverview(canvas: HTMLCanvasElement, scene: OverviewScene, ratio: number): void {
-  const context = canvas.getContext("2d", { alpha: false });
-  if (!context) return;
-  const wide = canvas.clientWidth;
-  const high = canvas.clientHeight;
-  if (canvas.width !== Math.round(wide * ratio) || canvas.height !== Math.round(high * ratio)) {
-    canvas.width = Math.round(wide * ratio);
-    canvas.height = Math.round(high * ratio);
-  }
-  const colours = palette(scene.theme);
+/** The strip without what is in view and what was found: that changes while one moves. */
+interface Kept {
+  strips: readonly Strip[];
+  theme: Theme;
+  picture: OffscreenCanvas;
+}
+const kept = new WeakMap<HTMLCanvasElement, Kept>();
+
+function makePicture(scene: OverviewScene, ratio: number, width: number, height: number): Kept {
+  const picture = new OffscreenCanvas(width, height);
+  const context = picture.getContext("2d", { alpha: false });
+  if (!context) throw new Error("this browser has no 2D canvas");
+  const [wide, high] = [width / ratio, height / ratio];
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.fillStyle = colours.lane;
+  context.fillStyle = palette(scene.theme).lane;
   context.fillRect(0, 0, wide, high);
   const pixels = scene.strips[0]?.pixels ?? 0;
   for (let at = 0; at < pixels; at++) {
@@ -42,6 +45,27 @@ export function drawOverview(canvas: HTMLCanvasElement, scene: OverviewScene, ra
     context.fillStyle = durationColour(worst, scene.theme);
     context.fillRect((at * wide) / pixels, high - tall - 1, Math.ceil(wide / pixels), tall);
   }
+  return { strips: scene.strips, theme: scene.theme, picture };
+}
+
+export function drawOverview(canvas: HTMLCanvasElement, scene: OverviewScene, ratio: number): void {
+  const context = canvas.getContext("2d", { alpha: false });
+  const wide = canvas.clientWidth;
+  const high = canvas.clientHeight;
+  const [width, height] = [Math.round(wide * ratio), Math.round(high * ratio)];
+  if (!context || !width || !height) return;
+  if (canvas.width !== width || canvas.height !== height) {
+    canvas.width = width;
+    canvas.height = height;
+  }
+  const colours = palette(scene.theme);
+  let one = kept.get(canvas);
+  const isSame = one?.strips === scene.strips && one.theme === scene.theme;
+  if (!one || !isSame || one.picture.width !== width || one.picture.height !== height)
+    kept.set(canvas, (one = makePicture(scene, ratio, width, height)));
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.drawImage(one.picture, 0, 0);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
   for (const finding of scene.findings) {
     const x = (finding.time / scene.durationNs) * wide;
     context.fillStyle = finding.isChosen

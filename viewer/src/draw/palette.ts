@@ -96,3 +96,12 @@ export function abgr(hex: string): number {
   const value = parseInt(hex.slice(1), 16);
   return (0xff000000 | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16)) >>> 0;
 }
+
+const known = new Map<string, number>();
+
+/** The same, of few colours again and again. */
+export function packed(hex: string): number {
+  let value = known.get(hex);
+  if (value === undefined) known.set(hex, (value = abgr(hex)));
+  return value;
+}

@@ -17,16 +17,10 @@ import { count, duration, moment, tickStep, type Clock } from "../model/time";
 import type { Note } from "../model/marks";
 import type { Loss, Reading } from "../model/trace";
 import type { Colouring, Theme } from "../model/view";
+import { colourOf } from "./colouring";
+import { drawLosses, lossAt, type Place } from "./losses";
 import { drawPoints, valueWords } from "./points";
-import {
-  abgr,
-  durationColour,
-  DURATIONS,
-  OTHER,
-  palette,
-  placeColour,
-  type Palette,
-} from "./palette";
+import { DURATIONS, packed, palette, type Palette } from "./palette";
 
 export const AXIS_HEIGHT = 26;
 const NARROWEST_TEXT = 46;
@@ -99,8 +93,11 @@ export class Timeline {
   private width = 1;
   private height = 1;
   private ratio = 1;
-  private image: ImageData | null = null;
-  private colours = new Map<string, number>();
+  /** By height: rows of few heights take turns. */
+  private images = new Map<number, ImageData>();
+
+  /** Of the strips drawn last: nearly all have one range. */
+  private known = { key: "", places: new Int32Array(0) };
 
   constructor(private canvas: HTMLCanvasElement) {
     const context = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
@@ -116,7 +113,7 @@ export class Timeline {
     this.ratio = ratio;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
-    this.image = null;
+    this.images.clear();
   }
 
   get pixels(): number {
@@ -199,6 +196,16 @@ export class Timeline {
     const time = scene.from + ((pixel + 0.5) / this.pixels) * (scene.to - scene.from);
     const at = Math.floor(((time - strip.from) / (strip.to - strip.from)) * strip.pixels);
     return at >= 0 && at < strip.pixels ? at : -1;
+  }
+
+  /** The same of all pixels. */
+  private places(scene: Scene, strip: Strip | Counts | Points): Int32Array {
+    const key = [scene.from, scene.to, this.pixels, strip.from, strip.to, strip.pixels].join();
+    if (this.known.key === key) return this.known.places;
+    const places = new Int32Array(this.pixels);
+    for (let x = 0; x < this.pixels; x++) places[x] = this.indexOf(scene, strip, x);
+    this.known = { key, places };
+    return places;
   }
 
   draw(scene: Scene): void {
@@ -293,43 +300,18 @@ export class Timeline {
 
   /* ---- strips ---- */
 
-  private packed(hex: string): number {
-    let value = this.colours.get(hex);
-    if (value === undefined) this.colours.set(hex, (value = abgr(hex)));
-    return value;
-  }
-
-  private colourOf(scene: Scene, row: Row, strip: Strip, at: number): string {
-    // How long a span takes is no fault by itself.
-    if (row.kind === "spans") return placeColour(row.lane % 8);
-    if (row.kind === "blocking") return placeColour(0);
-    const name = strip.name[at] ?? NONE;
-    if (scene.colouring === "place") return placeColour(scene.ranks.get(name) ?? 99);
-    if (scene.colouring === "finding") {
-      const end = (strip.start[at] ?? 0) + (strip.length[at] ?? 0);
-      const isEvidence = scene.evidence.some(
-        (mark) => (strip.start[at] ?? 0) <= mark.to && end >= mark.from,
-      );
-      if (scene.culprit >= 0 ? name === scene.culprit : isEvidence)
-        return scene.theme === "light" ? "#c8401a" : "#ff6a3d";
-      return OTHER;
-    }
-    return durationColour(strip.length[at] ?? 0, scene.theme);
-  }
-
-  private area(rows: number, background: string): Uint32Array {
-    const wide = this.pixels;
-    if (!this.image || this.image.width !== wide || this.image.height !== rows)
-      this.image = new ImageData(wide, rows);
-    const out = new Uint32Array(this.image.data.buffer);
-    out.fill(this.packed(background));
-    return out;
+  private area(rows: number): ImageData {
+    let image = this.images.get(rows);
+    if (!image) this.images.set(rows, (image = new ImageData(this.pixels, rows)));
+    return image;
   }
 
   private strips(scene: Scene, row: Row, y: number, colours: Palette): void {
     const tall = Math.round(row.height * this.ratio);
     const wide = this.pixels;
-    const out = this.area(tall, colours.lane);
+    const image = this.area(tall);
+    const out = new Uint32Array(image.data.buffer);
+    out.fill(packed(colours.lane));
     const main = scene.strips.get(key(row.lane, Layer.main));
     const isTall = row.kind === "worker" || row.kind === "task";
     const top = Math.round((row.kind === "worker" ? 6 : 3) * this.ratio);
@@ -340,21 +322,22 @@ export class Timeline {
     if (row.kind === "task") this.ready(scene, row, column, colours);
     if (row.kind === "worker") this.parked(scene, row, column, top, bottom, colours);
     if (main) {
+      const colour = colourOf(scene, row, main);
+      const places = this.places(scene, main);
       for (let x = 0; x < wide; x++) {
-        const at = this.indexOf(scene, main, x);
+        const at = places[x] ?? -1;
         if (at < 0 || main.row[at] === NONE) continue;
         const share = isTall ? 0.25 + (0.75 * (main.share[at] ?? 0)) / 255 : 1;
         const high = Math.max(Math.round(3 * this.ratio), Math.round((bottom - top) * share));
-        column(x, bottom - high, bottom, this.packed(this.colourOf(scene, row, main, at)));
+        column(x, bottom - high, bottom, colour(at));
       }
     }
     if (row.kind === "worker") this.below(scene, row, column, colours);
-    if (this.image)
-      this.context.putImageData(
-        this.image,
-        Math.round(LABEL_WIDTH * this.ratio),
-        Math.round(y * this.ratio),
-      );
+    this.context.putImageData(
+      image,
+      Math.round(LABEL_WIDTH * this.ratio),
+      Math.round(y * this.ratio),
+    );
     if (main) this.labels(scene, row, main, y, top / this.ratio, bottom / this.ratio, colours);
   }
 
@@ -369,9 +352,10 @@ export class Timeline {
   ): void {
     const parks = scene.strips.get(key(row.lane, Layer.park));
     if (!parks) return;
-    const busy = this.packed(colours.busyLine);
+    const busy = packed(colours.busyLine);
+    const places = this.places(scene, parks);
     for (let x = 0; x < this.pixels; x++) {
-      const at = this.indexOf(scene, parks, x);
+      const at = places[x] ?? -1;
       if (at < 0) continue;
       const awake = 255 - (parks.share[at] ?? 0);
       if (awake > 0)
@@ -390,10 +374,11 @@ export class Timeline {
     if (!delays) return;
     const from = Math.round(20 * this.ratio);
     const to = Math.round(29 * this.ratio);
+    const places = this.places(scene, delays);
     for (let x = 0; x < this.pixels; x++) {
-      const at = this.indexOf(scene, delays, x);
+      const at = places[x] ?? -1;
       if (at >= 0 && delays.row[at] !== NONE && (delays.length[at] ?? 0) > 0)
-        column(x, from, to, this.packed(colours.delay));
+        column(x, from, to, packed(colours.delay));
     }
   }
 
@@ -406,14 +391,15 @@ export class Timeline {
     const line = (layer: number, least: number, from: number, to: number, colour: string): void => {
       const strip = scene.strips.get(key(row.lane, layer));
       if (!strip) return;
+      const places = this.places(scene, strip);
       for (let x = 0; x < this.pixels; x++) {
-        const at = this.indexOf(scene, strip, x);
+        const at = places[x] ?? -1;
         if (at >= 0 && strip.row[at] !== NONE && (strip.length[at] ?? 0) >= least)
           column(
             x,
             Math.round(from * this.ratio),
             Math.round(to * this.ratio),
-            this.packed(colour),
+            packed(colour),
           );
       }
     };
@@ -424,10 +410,11 @@ export class Timeline {
     line(Layer.runDelay, 1e5, 38, 41, colours.runDelay);
     const samples = scene.counts.get(key(row.lane, SAMPLES));
     if (!samples) return;
+    const places = this.places(scene, samples);
     for (let x = 0; x < this.pixels; x++) {
-      const at = this.indexOf(scene, samples, x);
+      const at = places[x] ?? -1;
       if (at >= 0 && samples.values[at])
-        column(x, Math.round(this.ratio), Math.round(4 * this.ratio), this.packed(colours.sample));
+        column(x, Math.round(this.ratio), Math.round(4 * this.ratio), packed(colours.sample));
     }
   }
 
@@ -571,27 +558,6 @@ export class Timeline {
 
   /* ---- marks over the lanes ---- */
 
-  private hatch(x: number, y: number, wide: number, high: number, colour: string): void {
-    const context = this.context;
-    context.save();
-    context.beginPath();
-    context.rect(x, y, wide, high);
-    context.clip();
-    context.globalAlpha = 0.18;
-    context.fillStyle = colour;
-    context.fillRect(x, y, wide, high);
-    context.globalAlpha = 0.9;
-    context.strokeStyle = colour;
-    context.lineWidth = 1;
-    context.beginPath();
-    for (let at = x - high; at < x + wide; at += 6) {
-      context.moveTo(at, y + high);
-      context.lineTo(at + high, y);
-    }
-    context.stroke();
-    context.restore();
-  }
-
   private marks(scene: Scene, colours: Palette): void {
     const context = this.context;
     context.save();
@@ -601,22 +567,8 @@ export class Timeline {
     for (const row of scene.rows) {
       const y = AXIS_HEIGHT + row.top - scene.scroll;
       if (row.kind !== "worker" || y >= this.height || y + row.height < AXIS_HEIGHT) continue;
-      for (const loss of scene.losses) {
-        if (
-          (loss.tid && row.tid && loss.tid !== row.tid) ||
-          loss.to_ns < scene.from ||
-          loss.from_ns > scene.to
-        )
-          continue;
-        const x = Math.max(LABEL_WIDTH, this.xOf(scene, loss.from_ns));
-        this.hatch(
-          x,
-          y,
-          Math.max(2, Math.min(this.width, this.xOf(scene, loss.to_ns)) - x),
-          row.height - 1,
-          colours.loss,
-        );
-      }
+      const high = row.height - 1;
+      drawLosses(context, this.place(scene), row.tid, scene.losses, { y, high }, colours.loss);
       if (scene.task !== NONE) this.taskMarks(scene, row, y, colours);
       for (const mark of scene.evidence)
         if (mark.lane === row.lane)
@@ -644,13 +596,24 @@ export class Timeline {
     context.restore();
   }
 
+  /** What is lost at these CSS pixels. */
+  lossAt(scene: Scene, x: number, y: number): Loss | null {
+    const row = this.rowAt(scene, y);
+    return row?.kind === "worker" ? lossAt(this.place(scene), row.tid, scene.losses, x) : null;
+  }
+
+  private place(scene: Scene): Place {
+    return { ...scene, left: LABEL_WIDTH, right: this.width };
+  }
+
   /** Under each pixel whose worst poll is of the chosen task. */
   private taskMarks(scene: Scene, row: Row, y: number, colours: Palette): void {
     const strip = scene.strips.get(key(row.lane, Layer.main));
     if (!strip) return;
     this.context.fillStyle = colours.text;
+    const places = this.places(scene, strip);
     for (let x = 0; x < this.pixels; x++) {
-      const at = this.indexOf(scene, strip, x);
+      const at = places[x] ?? -1;
       if (at >= 0 && strip.task[at] === scene.task && strip.row[at] !== NONE)
         this.context.fillRect(LABEL_WIDTH + x / this.ratio, y + 29, 1 / this.ratio, 2);
     }

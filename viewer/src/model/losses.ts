@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// What is not in the trace: whose it was, and in words.
+import { count } from "./time";
+import type { Loss } from "./trace";
+
+/** Losses of no one thread are everyone's; so are all, of a lane whose thread is not known. */
+export function isLossOf(loss: Loss, tid: number): boolean {
+  return !loss.tid || !tid || loss.tid === tid;
+}
+
+export function lossWords(loss: Loss): string {
+  const what = loss.records ? `${count(loss.records)} records lost` : "nothing recorded";
+  return `${what} here: ${loss.cause}`;
+}
