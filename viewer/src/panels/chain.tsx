@@ -50,7 +50,7 @@ function rangeOfSelection(
   const { poll, span } = store.selection ?? {};
   if (poll) {
     const to = poll.start_ns + poll.duration_ns;
-    const from = Math.max(poll.task.first_ns, to - back, -4e18);
+    const from = Math.max(poll.task.first_ns, poll.start_ns - back, -4e18);
     return { task: poll.task.index, from, to };
   }
   if (span?.task)
@@ -155,12 +155,12 @@ export function ChainPanel({ store }: { store: Store }) {
       <div class="controls">
         <span>
           What task {chain?.task ?? "…"} depended on in <b>{duration(to - from)}</b>
-          {store.selection?.span ? ` of span ${store.selection.span.name ?? ""}` : " before"}
+          {store.selection?.span ? ` of span ${store.selection.span.name ?? ""}` : " to the end of this poll"}
           {chain?.is_cut ? "; the first part is not followed" : ""}
         </span>
         {store.selection?.poll && (
           <label>
-            back{" "}
+            before it{" "}
             <select
               value={back}
               onChange={(event) => setBack(Number(event.currentTarget.value))}

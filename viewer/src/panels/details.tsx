@@ -503,8 +503,11 @@ function Selected({ store }: { store: Store }) {
 export function Details({ store }: { store: Store }) {
   const panel = store.option("panel");
   const isTall = !["", "life", "notes"].includes(panel);
+  // Where there is nothing to say yet, the findings and the lanes have the room.
+  const isShort = panel === "" && !store.selection;
+  const size = isTall ? " tall" : isShort ? " short" : "";
   return (
-    <section class={`details${isTall ? " tall" : ""}`} aria-label="Details">
+    <section class={`details${size}`} aria-label="Details">
       <Tabs store={store} panel={panel} />
       {panel === "" && <Selected store={store} />}
       {panel === "life" && <Life store={store} />}

@@ -447,12 +447,15 @@ export function SpansPanel({ store }: { store: Store }) {
             <option value="view">what is in view</option>
           </select>
         </label>
-        {!name && <SplitLegend />}
+        {!name && !!names.answer?.length && <SplitLegend />}
       </div>
       {names.answer && !names.answer.length && (
-        <p class="faint pad">No span is recorded here.</p>
+        <p class="faint pad">
+          No span is recorded here. Requests become spans by <code>kymo run --conn</code>; spans
+          of the crate tracing by <code>kymo::tracing_layer()</code> in the program.
+        </p>
       )}
-      {!name && names.answer && <Names store={store} names={names.answer} />}
+      {!name && !!names.answer?.length && <Names store={store} names={names.answer} />}
       {name && <One key={name.index} store={store} name={name} range={range} />}
     </section>
   );
