@@ -78,6 +78,21 @@ for (const name of ["dial9-0.5.7-demo.bin.gz", "dial9-2026-05-demo.bin.gz"]) {
   });
 }
 
+test("warming reads a trace of its own, and what is open stays as it is", () => {
+  const bytes = raw("dial9-2026-05-demo.bin.gz");
+  const { engine } = load(bytes);
+  // Half of the events of polls, and a wake for every second poll.
+  const polls = engine.kymo_warm(10000);
+  assert.ok(polls > 3500 && polls < 4500, `${polls} polls`);
+  assert.equal(engine.kymo_open(bytes.length, text(engine, "trace")), 0);
+  assert.equal(engine.kymo_warm(10000), polls);
+  const memory = engine.memory.buffer.byteLength;
+  for (let times = 0; times < 5; times++) assert.equal(engine.kymo_warm(10000), polls);
+  assert.equal(engine.memory.buffer.byteLength, memory);
+  assert.equal(engine.kymo_canonical(), 0);
+  assert.ok(result(engine).equals(native(bytes)));
+});
+
 test("a trace packed by zstd gives the findings that kymo report prints", () => {
   for (const name of ["alloc_burst", "channel_full"]) {
     const path = join(golden, `${name}.trc.zst`);

@@ -6,6 +6,7 @@
 import { newPage, open, rendererMib, state, stop } from "./browser.mjs";
 
 const STEPS = 120;
+const LOOKING_MS = 2000; // for a file, as a person does before choosing one
 const [file] = process.argv.slice(2);
 if (!file) {
   console.error("usage: measure.mjs FILE");
@@ -56,6 +57,7 @@ async function frames(page, at, isMove) {
 const page = await newPage({ width: 1920, height: 1080 });
 page.cdp = await page.context().newCDPSession(page);
 await page.cdp.send("Performance.enable");
+await page.waitForTimeout(LOOKING_MS);
 const phase = await open(page, file);
 const marks = await page.evaluate(() =>
   Object.fromEntries(performance.getEntriesByType("mark").map((one) => [one.name, one.startTime])),

@@ -21,6 +21,7 @@
 #include <lanes/series.h>
 #include <lanes/span_json.h>
 #include <lanes/wasm/unpack.h>
+#include <lanes/wasm/warm.h>
 #include <report/syscall_name.h>
 #include <string.h>
 
@@ -100,6 +101,11 @@ static void take_text(char *out, uint32_t bytes)
 	bytes = bytes < TEXT_BYTES ? bytes : TEXT_BYTES;
 	memcpy(out, page.text, bytes);
 	out[bytes] = '\0';
+}
+
+int32_t kymo_warm(uint32_t events)
+{
+	return ky_warm(events);
 }
 
 int32_t kymo_open(double file_bytes, uint32_t name_bytes)

@@ -25,6 +25,10 @@ KY_FROM_HOST int32_t kymo_host_read(double offset, uint8_t *out, uint32_t capaci
 /* Room for text from the host: at least 64 KiB. */
 uint8_t *kymo_text(void);
 
+/* Reads a trace of so many events that it makes itself: warm.h. What is open stays open. Returns
+ * how many polls that had, or a negative error. */
+int32_t kymo_warm(uint32_t events);
+
 /* Reads the file of so many bytes, named by the text (so many bytes of it), packed by zstd or not
  * at all; then makes the lanes. Returns 0 or a negative error, whose sentence is the result. */
 int32_t kymo_open(double file_bytes, uint32_t name_bytes);

@@ -24,6 +24,7 @@ interface Exports {
   kymo_text(): number;
   kymo_result(): number;
   kymo_result_bytes(): number;
+  kymo_warm(events: number): number;
   kymo_open(bytes: number, nameBytes: number): number;
   kymo_lanes(): number;
   kymo_findings(): number;
@@ -75,9 +76,14 @@ const scope = self as unknown as {
 
 const PROGRESS_BYTES = 4 << 20;
 const TEXT_BYTES = 65536;
+// A file that is chosen meanwhile waits for no more than one of them.
+const WARM_EVENTS = 50000;
+const WARM_TIMES = 8;
 
 let engine: Exports;
 let compiling: Promise<void> | null = null;
+/** For a file. */
+let isAsked = false;
 /** Of the file that is being read. */
 let windows: Windows | null = null;
 
@@ -202,6 +208,13 @@ function steps(begun: number, read: number, windows: Windows): Steps {
   return { begun: from + begun, read: from + read, loaded, waited: windows.waited };
 }
 
+/** Until there is a file: what the browser does better once it has run for a while is run. */
+function warm(times: number): void {
+  if (isAsked || !times) return;
+  engine.kymo_warm(WARM_EVENTS);
+  setTimeout(() => warm(times - 1));
+}
+
 /** Before there is a file. */
 async function compile(packed: string): Promise<void> {
   const read = importOf((offset, out, capacity) =>
@@ -209,6 +222,7 @@ async function compile(packed: string): Promise<void> {
   );
   const made = await WebAssembly.instantiate(await unpack(packed), { host: { read } });
   engine = made.instance.exports as unknown as Exports;
+  setTimeout(() => warm(WARM_TIMES));
 }
 
 async function open(given: Blob | Served, name: string): Promise<void> {
@@ -382,6 +396,7 @@ scope.onmessage = (event) => {
     return;
   }
   if (message.kind === "open") {
+    isAsked = true;
     open(message.file, message.name).catch((error: unknown) => {
       say({
         kind: "failed",

@@ -155,7 +155,9 @@ export function ChainPanel({ store }: { store: Store }) {
       <div class="controls">
         <span>
           What task {chain?.task ?? "…"} depended on in <b>{duration(to - from)}</b>
-          {store.selection?.span ? ` of span ${store.selection.span.name ?? ""}` : " to the end of this poll"}
+          {store.selection?.span
+            ? ` of span ${store.selection.span.name ?? ""}`
+            : " to the end of this poll"}
           {chain?.is_cut ? "; the first part is not followed" : ""}
         </span>
         {store.selection?.poll && (
