@@ -9,6 +9,7 @@
 #include <link.h>
 #include <symbol/blaze.h>
 #include <symbol/debug_search.h>
+#include <symbol/hidden_names.h>
 #include <symbol/symbol_list.h>
 #include <symbol/symbolizer.h>
 #include <elf/vdso.h>
@@ -32,6 +33,7 @@ struct symbol_module {
 	uint32_t why; /* 0: there is a file */
 	struct ky_blaze *debug, *plain;
 	struct ky_debug_file code, dwarf;
+	struct ky_hidden_names *hidden; /* NULL: not asked for */
 	bool is_open, has_code, has_dwarf;
 	uint64_t bytes, last_used;
 };
@@ -138,6 +140,8 @@ static void close_module(struct symbol_module *module)
 	ky_blaze_close(module->debug);
 	ky_blaze_close(module->plain);
 	module->debug = module->plain = NULL;
+	ky_hidden_names_close(module->hidden);
+	module->hidden = NULL;
 	if (module->has_code)
 		ky_debug_file_close(&module->code);
 	if (module->has_dwarf)
@@ -262,6 +266,21 @@ static void open_module(struct ky_symbolizer *symbolizer, struct symbol_module *
 	}
 }
 
+/* A symbol table says less than debug information does: hidden_names.h. */
+static int ask_plain(struct symbol_module *module, uint64_t address, ky_symbol_fn report, void *ctx)
+{
+	bool is_code = module->has_code && module->code.object.has_symtab;
+	int count;
+
+	if (is_code && !module->hidden)
+		module->hidden = ky_hidden_names_open(module->code.fd);
+	if (!is_code || !module->hidden)
+		return ky_blaze_find(module->plain, address, report, ctx);
+	ky_hidden_names_begin(module->hidden, address, report, ctx);
+	count = ky_blaze_find(module->plain, address, ky_hidden_names_row, module->hidden);
+	return count > 0 ? count + ky_hidden_names_end(module->hidden) : count;
+}
+
 static int ask_module(struct symbol_module *module, uint64_t address, ky_symbol_fn report,
 		      void *ctx, uint32_t *why)
 {
@@ -275,7 +294,7 @@ static int ask_module(struct symbol_module *module, uint64_t address, ky_symbol_
 	if (count < 0)
 		*why = KY_SYMBOL_DAMAGED;
 	if (module->plain)
-		count = ky_blaze_find(module->plain, address, report, ctx);
+		count = ask_plain(module, address, report, ctx);
 	if (count < 0)
 		*why = KY_SYMBOL_DAMAGED;
 	return count > 0 ? count : 0;
