@@ -7,7 +7,7 @@ from cli_case import Cli, main
 from trace_maker import SampleTrace
 
 MS = 1_000_000
-OWN_SEND, OWN_TAKE, PERMITS, PLACE, TIMER, SLEEP, NOTIFIED, FIRED = range(0x10, 0x90, 0x10)
+OWN_SEND, OWN_TAKE, PERMITS, PLACE, TIMER, SLEEP, NOTIFIED, FIRED, GIVEN = range(0x10, 0xa0, 0x10)
 ADD_PERMITS = "tokio::sync::batch_semaphore::Semaphore::add_permits_locked"
 
 
@@ -32,14 +32,17 @@ def waited(trace, end, wait, task, name, *points):
                     ("wait_ns", "VARINT", wait), ("point", "VARINT", number))
 
 
-def full_channel(release, point=None):
-    """app::take releases room to app::send, which waits 20 ms for it each time."""
+def full_channel(release, point=None, given=None):
+    """app::take releases room to app::send, which waits 20 ms for it each time. given: the function
+    of that call, which is on no stack."""
     trace = started().symbol(PERMITS, release, 1).symbol(OWN_TAKE, "app::take", 7)
     trace.symbol(OWN_SEND, "app::send", 9).symbol(PLACE, point or "app::send", 3)
+    if given:
+        trace.symbol(GIVEN, given, 1)
     trace.poll(MS, MS + 10_000, 8, "app::send")
     for at in range(21 * MS, 400 * MS, 20 * MS):
         trace.poll(at, at + 50_000, 7, "app::take")
-        wake(trace, at + 20_000, 7, 8, PERMITS, OWN_TAKE)
+        wake(trace, at + 20_000, 7, 8, PERMITS, *([GIVEN] if given else []), OWN_TAKE)
         if point:
             waited(trace, at + 60_000, 20 * MS, 8, "app::send", (PLACE, OWN_SEND))
         trace.poll(at + 60_000, at + 70_000, 8, "app::send")
@@ -102,6 +105,62 @@ class WaitFindings(Cli):
                                ("app::send", "semaphore_exhausted")):
             self.assertEqual(self.alarms(full_channel(ADD_PERMITS, point)),
                              [(finding, "app::take")], point)
+
+    def test_a_release_without_a_name_is_named_by_the_call_that_led_to_it(self):
+        drop = "<tokio::sync::semaphore::OwnedSemaphorePermit as core::ops::drop::Drop>::drop"
+        room = "<tokio::sync::mpsc::bounded::Semaphore as tokio::sync::mpsc::chan::Semaphore>"
+        for given, finding in (("tokio::sync::batch_semaphore::Semaphore::release",
+                                "async_lock_held"),
+                               (drop, "semaphore_exhausted"),
+                               (room + "::add_permit", "channel_full")):
+            self.assertEqual(self.alarms(full_channel(ADD_PERMITS, given=given)),
+                             [(finding, "app::take")], given)
+
+    def test_a_wait_for_a_permit_that_lasts_is_named_by_those_that_ended(self):
+        """Two tasks that send to each other, and at the end wait for room without an end."""
+        def circle(released):
+            trace = started().symbol(PERMITS, ADD_PERMITS, 1).symbol(GIVEN, released, 1)
+            trace.symbol(PLACE, "<tokio::sync::batch_semaphore::Acquire as "
+                         "core::future::future::Future>::poll", 3)
+            names = {7: ("app::take", OWN_TAKE), 8: ("app::send", OWN_SEND)}
+            for name, address in names.values():
+                trace.symbol(address, name, 7)
+            for number in range(20):
+                at = MS + number * 10 * MS
+                for task, other in ((7, 8), (8, 7)):
+                    trace.poll(at, at + 50_000, task, names[task][0])
+                    wake(trace, at + 20_000, task, other, PERMITS, GIVEN, names[task][1])
+                    at += 5 * MS
+            for task, (name, address) in names.items():
+                trace.poll(at, at + 10_000, task, name)
+                at += MS
+            for task, (name, address) in names.items():
+                trace.event("AwaitPlaceEvent", at + 900 * MS, ("task_id", "VARINT", task),
+                            ("callchain", "STACK", (PLACE, address)),
+                            ("inclusion_probability", "F64", 1.0), ("since_ns", "VARINT", at),
+                            ("polled_ns", "VARINT", at - MS), ("state", "VARINT", 1),
+                            ("task_name", "STRING", name.encode()),
+                            ("wait_ns", "VARINT", 900 * MS), ("point", "VARINT", 0))
+            for number in range(20):
+                trace.poll(at + number * 45 * MS, at + number * 45 * MS + 20_000, 9, "app::serve")
+            return trace
+
+        room = "<tokio::sync::mpsc::bounded::Semaphore as tokio::sync::mpsc::chan::Semaphore>"
+        for released in (room + "::add_permit",
+                         "tokio::sync::batch_semaphore::Semaphore::release"):
+            self.assertEqual(self.alarms(circle(released))[0][0], "mutual_wait", released)
+
+    def test_a_thread_is_joined_by_code_that_has_no_name(self):
+        join, block, poll = 0x10, 0x20, 0x30
+        trace = started().symbol(join, "<std::sys::thread::unix::Thread>::join", 1)
+        trace.symbol(block, "<F as axum::handler::Handler<((),),S>>::call::{{closure}}", 1)
+        trace.symbol(poll, "tokio::runtime::task::raw::poll", 1)
+        for number in range(20):
+            at = MS + number * 30 * MS
+            trace.poll(at, at + 18 * MS, 7, "axum::serve::handle_connection::{{closure}}")
+            trace.off_cpu(at + 17 * MS, 16 * MS, 7, at, join, block, poll, reason=2, syscall=202)
+        self.assertEqual(self.alarms(trace),
+                         [("blocking_call", "axum::serve::handle_connection::{{closure}}")])
 
     def test_a_notify_that_was_missed_and_that_a_time_out_hides(self):
         self.assertEqual(self.alarms(dispatcher(timed_out=4)), [("lost_wake", "app::hub")])

@@ -27,6 +27,10 @@ static const struct sync_words {
 			    "for a tokio::sync::RwLock that was held for long",
 			    "Do not hold the guard across an await of something slow; copy what is "
 			    "needed, or split what the lock protects."},
+	[KY_SYNC_LOCK] = {KY_FINDING_ASYNC_LOCK_HELD, "lock of tokio::sync",
+			  "for a lock of tokio::sync that was held for long",
+			  "Do not hold the guard across an await of something slow; copy what is "
+			  "needed, or split what the lock protects."},
 	[KY_SYNC_OTHER_LOCK] = {KY_FINDING_ASYNC_LOCK_HELD, "asynchronous lock",
 				"for an asynchronous lock that was held for long",
 				"Do not hold the guard across an await of something slow; copy "
@@ -177,7 +181,7 @@ static bool is_behind(const struct ky_sync_wait *wait, const struct ky_stuck_loc
 {
 	uint64_t from_ns = ky_later(wait->from_ns, keeper->from_ns);
 
-	return (wait->what == KY_SYNC_MUTEX || wait->what == KY_SYNC_RWLOCK) &&
+	return ky_sync_is_tokios_lock(wait->what) &&
 	       ky_earlier(wait->to_ns, keeper->to_ns) >= from_ns + KY_FIND_STUCK_NS_MIN;
 }
 
@@ -198,8 +202,8 @@ void ky_find_held_resources(struct ky_findings *findings)
 		return;
 	}
 	for (uint32_t i = 0; i < waits.count; i++) {
-		uint8_t what = waits.list[i].what == KY_SYNC_RWLOCK ? KY_SYNC_MUTEX :
-								      waits.list[i].what;
+		uint8_t what = ky_sync_is_tokios_lock(waits.list[i].what) ? KY_SYNC_MUTEX :
+									    waits.list[i].what;
 
 		longest_ns[what] = ky_later(longest_ns[what], length(&waits.list[i]));
 	}

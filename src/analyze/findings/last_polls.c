@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/findings/last_polls.h>
 
+#include <analyze/findings/permit_waits.h>
 #include <base/alloc.h>
 #include <base/text.h>
 #include <errno.h>
@@ -36,6 +37,7 @@ static uint8_t point_of(const struct ky_code_stacks *code, uint32_t stack)
 static void find_points(struct ky_last_polls *out, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
+	struct ky_permit_waits permits = {0};
 
 	for (uint32_t i = 0; facts->profile && i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
@@ -46,12 +48,17 @@ static void find_points(struct ky_last_polls *out, const struct ky_facts *facts)
 		    (!(row->flags & KY_ROW_WAITS) && row->end_ns + NEAR_NS < out->judged_ns))
 			continue;
 		point = point_of(&facts->profile->code, row->stack);
+		if (point == KY_IDLE_INSIDE &&
+		    ky_permit_is_unnamed(&facts->profile->code, row->stack) &&
+		    ky_permit_waits_of(&permits, facts, row->task) == KY_SYNC_CHANNEL)
+			point = KY_IDLE_ROOM;
 		/* Of several points of one wait the first kind decides. */
 		if (!out->points[row->task] || point < out->points[row->task]) {
 			out->points[row->task] = point;
 			out->stacks[row->task] = row->stack;
 		}
 	}
+	ky_permit_waits_release(&permits);
 }
 
 int ky_last_polls_make(struct ky_last_polls *out, const struct ky_facts *facts)

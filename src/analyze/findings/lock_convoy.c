@@ -41,7 +41,8 @@ static bool is_lock_wait(const struct ky_code_stacks *code, const struct ky_stac
 	static const char *const others[] = {"thread::park", "park_timeout", "thread_parking",
 					     "Condvar",      "condvar",      "pthread_cond_",
 					     "mpmc::",       "::recv",       "block_on",
-					     "pthread_join", "clockjoin",    "JoinInner"};
+					     "pthread_join", "clockjoin",    "JoinInner",
+					     "Thread::join", "Thread>::join"};
 	bool is_own = false, is_tokios = false;
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;

@@ -2,6 +2,7 @@
 #include <analyze/findings/poll_case.h>
 
 #include <base/alloc.h>
+#include <base/text.h>
 #include <errno.h>
 
 #define WAYS_MAX 16u /* pairs of reason and system call; the rest are rare */
@@ -130,10 +131,17 @@ uint32_t ky_poll_case_inside_ppm(const struct ky_poll_case *one,
 	return share_ppm(one, is_one, ky_code_polls_task);
 }
 
+/* Where all of the program's functions are inlined, and have no name, the poll ends them. */
+static bool is_callers(const struct ky_code_line *line)
+{
+	return ky_code_is_own(line) ||
+	       (ky_code_polls_task(line) && !ky_text_contains(line->name, "JoinHandle"));
+}
+
 uint32_t ky_poll_case_called_ppm(const struct ky_poll_case *one,
 				 bool (*is_one)(const struct ky_code_line *line))
 {
-	return share_ppm(one, is_one, ky_code_is_own);
+	return share_ppm(one, is_one, is_callers);
 }
 
 /* What is in neither half is divided as the rest is; where there is no rest, as samples say. */

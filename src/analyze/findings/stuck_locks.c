@@ -2,6 +2,7 @@
 #include <analyze/findings/stuck_locks.h>
 
 #include <analyze/findings/finding.h>
+#include <analyze/findings/permit_waits.h>
 #include <base/alloc.h>
 #include <base/earlier.h>
 #include <base/text.h>
@@ -85,8 +86,22 @@ static bool is_left(const struct ky_samples *samples, uint32_t at)
 	return false;
 }
 
+/* The same of a task whose point says less, by what ended the waits of its kind. */
+static uint8_t what_of_row(struct ky_permit_waits *permits, const struct ky_facts *facts,
+			   const struct ky_stack_row *row)
+{
+	uint8_t what = what_of_point(&facts->profile->code, row->stack);
+
+	if (what != KY_SYNC_NONE || !ky_permit_is_unnamed(&facts->profile->code, row->stack))
+		return what;
+	what = ky_permit_waits_of(permits, facts, row->task);
+	return what == KY_SYNC_LOCK      ? KY_SYNC_MUTEX :
+	       what == KY_SYNC_SEMAPHORE ? what :
+					   (uint8_t)KY_SYNC_NONE;
+}
+
 static bool collect_waits(struct ky_stuck_locks *out, const struct ky_facts *facts,
-			  uint32_t *of_task)
+			  uint32_t *of_task, struct ky_permit_waits *permits)
 {
 	const struct ky_trace *trace = facts->trace;
 
@@ -101,7 +116,7 @@ static bool collect_waits(struct ky_stuck_locks *out, const struct ky_facts *fac
 		    row->time_ns < facts->report->from_ns || row->time_ns > facts->report->to_ns ||
 		    is_left(&trace->samples, i))
 			continue;
-		what = what_of_point(&facts->profile->code, row->stack);
+		what = what_of_row(permits, facts, row);
 		if (what == KY_SYNC_NONE)
 			continue;
 		if (!of_task[row->task]) {
@@ -133,11 +148,6 @@ static uint8_t what_of(struct stuck_wakes *wakes, const struct ky_facts *facts,
 	return *what & (ASKED - 1);
 }
 
-static bool is_of_lock(uint8_t what)
-{
-	return what == KY_SYNC_MUTEX || what == KY_SYNC_RWLOCK;
-}
-
 /* Marks the tasks that woke themselves by the release of a lock. */
 static void mark_own(struct stuck_wakes *wakes, const struct ky_facts *facts)
 {
@@ -148,7 +158,7 @@ static void mark_own(struct stuck_wakes *wakes, const struct ky_facts *facts)
 		for (uint64_t row = 0; row < trace->workers[worker].wakes.row_count; row++) {
 			ky_trace_wake(trace, worker, row, &wake);
 			if (!wakes->of_task[wake.woken] && wake.waker == wake.woken &&
-			    is_of_lock(what_of(wakes, facts, &wake)))
+			    ky_sync_is_tokios_lock(what_of(wakes, facts, &wake)))
 				wakes->of_task[wake.woken] = OWN;
 		}
 }
@@ -193,7 +203,7 @@ static void find_keeper(struct ky_stuck_locks *out, const struct stuck_wakes *wa
 
 		if (i + 1 < wakes->count && next->task == one->task)
 			to_ns = ky_earlier(next->time_ns, to_ns);
-		if (!one->is_own || !is_of_lock(one->what) ||
+		if (!one->is_own || !ky_sync_is_tokios_lock(one->what) ||
 		    to_ns < one->time_ns + KY_FIND_STUCK_NS_MIN ||
 		    to_ns - one->time_ns <= out->keeper.to_ns - out->keeper.from_ns)
 			continue;
@@ -290,6 +300,7 @@ static void judge(struct ky_stuck_locks *out, const struct stuck_wakes *wakes,
 
 int ky_stuck_locks_make(struct ky_stuck_locks *out, const struct ky_facts *facts)
 {
+	struct ky_permit_waits permits = {0};
 	struct stuck_wakes wakes = {0};
 	bool is_made;
 
@@ -298,7 +309,8 @@ int ky_stuck_locks_make(struct ky_stuck_locks *out, const struct ky_facts *facts
 		return 0;
 	wakes.of_task = ky_alloc((facts->trace->task_count + (size_t)1) * sizeof(*wakes.of_task));
 	wakes.whats = ky_alloc(facts->trace->samples.stack_count + (size_t)1);
-	is_made = wakes.of_task && wakes.whats && collect_waits(out, facts, wakes.of_task);
+	is_made = wakes.of_task && wakes.whats &&
+		  collect_waits(out, facts, wakes.of_task, &permits);
 	if (is_made) {
 		mark_own(&wakes, facts);
 		is_made = collect_wakes(&wakes, facts);
@@ -310,6 +322,7 @@ int ky_stuck_locks_make(struct ky_stuck_locks *out, const struct ky_facts *facts
 	} else {
 		ky_stuck_locks_release(out);
 	}
+	ky_permit_waits_release(&permits);
 	ky_free(wakes.of_task);
 	ky_free(wakes.whats);
 	ky_free(wakes.list);

@@ -39,6 +39,12 @@ static uint8_t what_of_library(const struct ky_code_line *line)
 	return KY_SYNC_NONE;
 }
 
+static bool is_batch_release(const struct ky_code_line *line)
+{
+	return ky_text_contains(line->name, "sync::batch_semaphore::Semaphore::release") ||
+	       ky_text_contains(line->name, "sync::batch_semaphore::Semaphore>::release");
+}
+
 /* Functions that release, the more special first; all of them end in the same semaphore. */
 uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 {
@@ -53,7 +59,7 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 	};
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
-	bool is_release = false;
+	bool is_release = false, is_guard = false;
 	uint8_t what;
 
 	ky_code_walk_begin(&walk, code, stack);
@@ -63,14 +69,19 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 			return what;
 		is_release |= ky_text_contains(line->name, "batch_semaphore::") &&
 			      ky_text_contains(line->name, "add_permits");
+		is_guard |= is_batch_release(line);
 		for (size_t i = 0; is_release && i < sizeof(functions) / sizeof(*functions); i++)
 			if (ky_text_contains(line->name, functions[i].part))
 				return functions[i].what;
 		if (ky_code_is_own(line))
 			break;
 	}
-	/* Inlined functions have no name without debug information: all are semaphores inside. */
-	return is_release ? KY_SYNC_SEMAPHORE : KY_SYNC_NONE;
+	/* Inlined functions have no name without debug information, and all are semaphores inside.
+	 * A permit's drop and a receiver have no parameters, so they are no part of the program's
+	 * functions; a guard's has the type that it protects. */
+	if (!is_release)
+		return KY_SYNC_NONE;
+	return is_guard ? KY_SYNC_LOCK : KY_SYNC_SEMAPHORE;
 }
 
 /* The program's own code woke it, as by Notify, whose function is often not on the stack (its last
@@ -285,6 +296,11 @@ static uint8_t what_of_point(const struct ky_code_stacks *code, uint32_t stack)
 	return KY_SYNC_NONE;
 }
 
+static bool is_unnamed(uint8_t what)
+{
+	return what == KY_SYNC_SEMAPHORE || what == KY_SYNC_LOCK;
+}
+
 /* named: by stack of a release, NOT_ASKED for all before. Returns whether any was named so. */
 static bool name_by_points(struct ky_sync_waits *waits, const struct ky_facts *facts,
 			   const uint32_t *firsts, uint8_t *named)
@@ -305,13 +321,12 @@ static bool name_by_points(struct ky_sync_waits *waits, const struct ky_facts *f
 		for (uint32_t at = wait_after(waits, firsts, row->task, row->time_ns);
 		     at < firsts[row->task + 1] && waits->list[at].to_ns <= row->end_ns + LATE_NS;
 		     at++)
-			if (waits->list[at].what == KY_SYNC_SEMAPHORE &&
+			if (is_unnamed(waits->list[at].what) &&
 			    waits->list[at].from_ns < row->end_ns)
 				named[waits->list[at].stack] = what;
 	}
 	for (uint32_t i = 0; i < waits->count; i++)
-		if (waits->list[i].what == KY_SYNC_SEMAPHORE &&
-		    named[waits->list[i].stack] != NOT_ASKED) {
+		if (is_unnamed(waits->list[i].what) && named[waits->list[i].stack] != NOT_ASKED) {
 			waits->list[i].what = named[waits->list[i].stack];
 			is_named = true;
 		}
@@ -335,10 +350,13 @@ static uint32_t wait_before(const struct ky_sync_waits *waits, uint32_t task, ui
 	return low && waits->list[low - 1].task == task ? low - 1 : KY_NONE;
 }
 
-/* Where releases have no names, a lock that some waits name is a semaphore in the others. */
+/* Where releases have no names, a lock that some waits name is a semaphore, or any lock, in the
+ * others. */
 static bool is_same(const struct ky_sync_wait *one, const struct ky_sync_wait *other,
 		    bool has_names)
 {
+	if (one->what == KY_SYNC_LOCK || other->what == KY_SYNC_LOCK)
+		return ky_sync_is_tokios_lock(one->what) && ky_sync_is_tokios_lock(other->what);
 	return one->what == other->what ||
 	       (!has_names && (one->what == KY_SYNC_SEMAPHORE || other->what == KY_SYNC_SEMAPHORE));
 }

@@ -18,6 +18,7 @@ enum ky_sync_what {
 	KY_SYNC_CHANNEL, /* bounded: the receiver makes room */
 	KY_SYNC_MUTEX,
 	KY_SYNC_RWLOCK,
+	KY_SYNC_LOCK,       /* one of these two; which, no name says */
 	KY_SYNC_OTHER_LOCK, /* asynchronous, of a library that is not Tokio */
 	KY_SYNC_SEMAPHORE,
 	KY_SYNC_NOTIFY, /* what a task of the same kind gave back: a pool of the program */
@@ -49,5 +50,10 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack);
 /* Of wakes in the range, before a shutdown. Returns 0, -ENOMEM. */
 int ky_sync_waits_make(struct ky_sync_waits *out, const struct ky_facts *facts);
 void ky_sync_waits_release(struct ky_sync_waits *waits);
+
+static inline bool ky_sync_is_tokios_lock(uint8_t what)
+{
+	return what == KY_SYNC_MUTEX || what == KY_SYNC_RWLOCK || what == KY_SYNC_LOCK;
+}
 
 #endif
