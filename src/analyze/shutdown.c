@@ -7,6 +7,7 @@
 #include <read/ascending.h>
 
 #define APART_NS UINT64_C(10000000)
+#define TOLD_NS UINT64_C(100000000) /* that lasts so long at most */
 
 /* Does a poll begin in (from, to)? */
 static bool is_polled(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
@@ -18,6 +19,29 @@ static bool is_polled(const struct ky_trace *trace, uint64_t from_ns, uint64_t t
 			return true;
 	}
 	return false;
+}
+
+/* Before a runtime is dropped a program may tell its tasks to end: their ends, too, with no task's
+ * begin after them. Returns the first of those. */
+static uint64_t told_to_end(const struct ky_trace *trace, uint64_t *ends, uint64_t cancel_ns)
+{
+	uint64_t from_ns = cancel_ns > TOLD_NS ? cancel_ns - TOLD_NS : 0;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < trace->task_count; i++)
+		if (trace->tasks[i].first_ns > from_ns && trace->tasks[i].first_ns < cancel_ns)
+			from_ns = trace->tasks[i].first_ns;
+	for (uint32_t i = 0; i < trace->task_count; i++) {
+		const struct ky_task *task = &trace->tasks[i];
+
+		if (task->flags & KY_TASK_ENDED && task->end_ns > from_ns &&
+		    task->end_ns < cancel_ns)
+			ends[count++] = task->end_ns;
+	}
+	ky_ascending_sort(ends, count);
+	while (count && cancel_ns - ends[count - 1] <= APART_NS)
+		cancel_ns = ends[--count];
+	return cancel_ns;
 }
 
 int ky_shutdown_find(const struct ky_trace *trace, uint64_t *out_ns)
@@ -40,7 +64,7 @@ int ky_shutdown_find(const struct ky_trace *trace, uint64_t *out_ns)
 		while (count > 1 && (ends[count - 1] - ends[count - 2] <= APART_NS ||
 				     !is_polled(trace, ends[count - 2], ends[count - 1])))
 			count--;
-		*out_ns = ends[count - 1];
+		*out_ns = told_to_end(trace, ends, ends[count - 1]);
 	}
 	ky_free(ends);
 	return 0;

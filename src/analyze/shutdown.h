@@ -12,7 +12,9 @@
 #include <read/trace.h>
 
 /* The first cancelled end of the last series of them, after which nothing is polled any more: ends
- * at most 10 ms apart, or with no poll's begin between them. 0: there was no such end.
+ * at most 10 ms apart, or with no poll's begin between them. Where tasks ended by themselves within
+ * 100 ms before it, as close to each other, and none began any more, the first of those. 0: there
+ * was no such end.
  *
  * Returns 0, -ENOMEM.
  */
