@@ -12,6 +12,7 @@
 #include <analyze/wake_cause.h>
 #include <base/alloc.h>
 #include <base/text.h>
+#include <string.h>
 
 #define KINDS_MAX 16u /* whose polls are read again */
 #define NOT_ASKED 255u
@@ -35,6 +36,7 @@ struct stuck_kind {
 	uint32_t code_wakes;
 	uint64_t code_max_ns;     /* of waits that code of another task ended */
 	uint32_t *by_kind[DEBTS]; /* wakes by the waker's kind */
+	uint32_t *sent;           /* wakes by a message into a channel, by the woken task's kind */
 	uint32_t debtor;          /* in facts->kinds; KY_NONE: not known */
 	bool is_judged;           /* it waits for longer than such waits last */
 };
@@ -44,6 +46,7 @@ struct stuck_kinds {
 	uint32_t count;
 	uint32_t *of_kind; /* index in the list + 1; 0: none */
 	uint8_t *debts;    /* by stack: enum debt; NOT_ASKED */
+	uint8_t *messages; /* by stack: 2: of a message; NOT_ASKED */
 };
 
 static bool is_owed(const struct ky_facts *facts, const struct ky_last_polls *polls, uint32_t task)
@@ -68,7 +71,8 @@ static bool add_kind(struct stuck_kinds *stuck, const struct ky_facts *facts, ui
 		if (!one->by_kind[i])
 			return false;
 	}
-	return true;
+	one->sent = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*one->sent));
+	return one->sent != NULL;
 }
 
 static bool collect(struct stuck_kinds *stuck, const struct ky_facts *facts,
@@ -140,6 +144,44 @@ static struct stuck_kind *find(struct stuck_kinds *stuck, const struct ky_facts 
 	return NULL;
 }
 
+/* Does a message into a channel of tokio::sync wake? */
+static bool is_message(struct stuck_kinds *stuck, const struct ky_facts *facts,
+		       const struct ky_wake *wake)
+{
+	uint8_t *asked = wake->stack != KY_NONE ? &stuck->messages[wake->stack] : NULL;
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	if (!asked)
+		return false;
+	if (*asked == NOT_ASKED) {
+		*asked = ky_sync_what_of(&facts->profile->code, wake->stack) == KY_SYNC_NONE &&
+			 ky_wake_cause_of(&facts->profile->code, wake).kind == KY_WAKE_CODE;
+		ky_code_walk_begin(&walk, &facts->profile->code, wake->stack);
+		while (*asked == 1 && (line = ky_code_walk_next(&walk)) && !ky_code_is_own(line))
+			if (ky_text_contains(line->name, "sync::mpsc::"))
+				*asked = 2;
+	}
+	return *asked == 2;
+}
+
+/* A task that waits for room had sent messages before: their receiver makes the room. */
+static void count_message(struct stuck_kinds *stuck, const struct ky_facts *facts,
+			  const struct ky_wake *wake)
+{
+	const struct ky_task *tasks = facts->trace->tasks;
+	struct stuck_kind *sender = wake->waker != KY_NONE && wake->waker != wake->woken ?
+					    find(stuck, facts, tasks[wake->waker].name) :
+					    NULL;
+	const struct ky_kind_facts *woken;
+
+	if (!sender || sender->point != KY_IDLE_ROOM || !is_message(stuck, facts, wake))
+		return;
+	woken = ky_facts_kind(facts, tasks[wake->woken].name);
+	if (woken)
+		sender->sent[woken - facts->kinds]++;
+}
+
 static void count_wakes(struct stuck_kinds *stuck, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
@@ -153,6 +195,7 @@ static void count_wakes(struct stuck_kinds *stuck, const struct ky_facts *facts)
 			uint8_t debt;
 
 			ky_trace_wake(trace, worker, row, &wake);
+			count_message(stuck, facts, &wake);
 			one = find(stuck, facts, trace->tasks[wake.woken].name);
 			if (!one)
 				continue;
@@ -180,6 +223,19 @@ static uint32_t most_of(const uint32_t *counts, uint32_t count)
 	return count && counts[most] ? most : KY_NONE;
 }
 
+/* Than waits that code of another task ended. Where tasks never had to wait for room before, than
+ * any wait of theirs, if three or more of them stand there. */
+static bool is_longer_than_ever(const struct stuck_kind *one, uint64_t ns)
+{
+	if (one->polls.is_cut)
+		return false;
+	if (one->code_wakes >= KY_FIND_STUCK_WAITS)
+		return ns / KY_FIND_STUCK_TIMES >= one->code_max_ns;
+	return one->point == KY_IDLE_ROOM && one->count >= KY_FIND_SAMPLES_MIN &&
+	       one->polls.wait_count > KY_FIND_STUCK_WAITS &&
+	       ns / KY_FIND_STUCK_TIMES >= one->polls.wait_max_ns;
+}
+
 static void judge(struct stuck_kinds *stuck, const struct ky_facts *facts,
 		  const struct ky_last_polls *polls)
 {
@@ -189,37 +245,58 @@ static void judge(struct stuck_kinds *stuck, const struct ky_facts *facts,
 		one->debtor = most_of(
 			one->by_kind[one->point == KY_IDLE_ROOM ? DEBT_ROOM : DEBT_ANSWER],
 			facts->kind_count);
+		if (one->debtor == KY_NONE && one->point == KY_IDLE_ROOM)
+			one->debtor = most_of(one->sent, facts->kind_count);
 		if (one->debtor == KY_NONE)
 			one->debtor = most_of(one->by_kind[DEBT_OTHER], facts->kind_count);
-		one->is_judged = one->code_wakes >= KY_FIND_STUCK_WAITS && !one->polls.is_cut &&
-				 (polls->judged_ns - one->since_ns) / KY_FIND_STUCK_TIMES >=
-					 one->code_max_ns;
+		one->is_judged = is_longer_than_ever(one, polls->judged_ns - one->since_ns);
 	}
 }
 
-/* From one kind to whom it waits for, as long as that one was stuck before: the last one, and how
- * many that are. is_circle: each of the last ones waits for another of them. */
+/* The kind that it waits for, where that one is stuck as well; NULL. */
+static const struct stuck_kind *next_of(const struct stuck_kinds *stuck,
+					const struct stuck_kind *one)
+{
+	const struct stuck_kind *next = one->debtor != KY_NONE && stuck->of_kind[one->debtor] ?
+						&stuck->list[stuck->of_kind[one->debtor] - 1] :
+						NULL;
+
+	/* Who was stuck only later may have lost the answer before. A channel gets room from none
+	 * but its receiver, so there the time does not matter. */
+	if (next && one->point != KY_IDLE_ROOM &&
+	    next->since_ns > one->since_ns + KY_FIND_STUCK_NS_MIN)
+		next = NULL;
+	return next != one ? next : NULL;
+}
+
+/* Of a circle the one that was stuck first. */
+static const struct stuck_kind *first_in_circle(const struct stuck_kinds *stuck,
+						const struct stuck_kind *in)
+{
+	const struct stuck_kind *first = in;
+
+	for (const struct stuck_kind *one = next_of(stuck, in); one != in;
+	     one = next_of(stuck, one))
+		if (one->since_ns < first->since_ns ||
+		    (one->since_ns == first->since_ns && one < first))
+			first = one;
+	return first;
+}
+
+/* From one kind to whom it waits for, and on to the last: the same one for all that wait for it.
+ * is_circle: the last ones wait for each other, and the first of them stands for them. */
 static const struct stuck_kind *root_of(const struct stuck_kinds *stuck,
-					const struct stuck_kind *one, uint32_t *steps,
-					bool *is_circle)
+					const struct stuck_kind *one, bool *is_circle)
 {
 	bool seen[KINDS_MAX] = {false};
 
-	*steps = 0;
 	*is_circle = false;
-	while (one->debtor != KY_NONE && stuck->of_kind[one->debtor]) {
-		const struct stuck_kind *next = &stuck->list[stuck->of_kind[one->debtor] - 1];
-
+	for (const struct stuck_kind *next; (next = next_of(stuck, one)); one = next) {
 		seen[one - stuck->list] = true;
-		/* Who was stuck only later is no cause of it. */
-		if (next == one || next->since_ns > one->since_ns + KY_FIND_STUCK_NS_MIN)
-			break;
 		if (seen[next - stuck->list]) {
 			*is_circle = true;
-			break;
+			return first_in_circle(stuck, next);
 		}
-		one = next;
-		++*steps;
 	}
 	return one;
 }
@@ -251,9 +328,15 @@ static void say(struct ky_finding *found, const struct stuck_kinds *stuck,
 	}
 	ky_text(out, ".");
 	if (other != KY_NONE) {
-		ky_text(out, " Most often before, ");
-		ky_say_kind(out, facts->trace, facts->kinds[other].name);
-		ky_text(out, " woke it");
+		if (root->point == KY_IDLE_ROOM && root->sent[other] &&
+		    !root->by_kind[DEBT_ROOM][other]) {
+			ky_text(out, " Its messages woke ");
+			ky_say_kind(out, facts->trace, facts->kinds[other].name);
+		} else {
+			ky_text(out, " Most often before, ");
+			ky_say_kind(out, facts->trace, facts->kinds[other].name);
+			ky_text(out, " woke it");
+		}
 		if (is_circle) {
 			ky_text(out, ", which itself waits for ");
 			say_point(out, &stuck->list[stuck->of_kind[other] - 1]);
@@ -319,28 +402,24 @@ static void report(struct ky_findings *findings, const struct stuck_kinds *stuck
 static void report_roots(struct ky_findings *findings, const struct stuck_kinds *stuck,
 			 const struct ky_last_polls *polls)
 {
-	bool is_said[KINDS_MAX] = {false};
+	const struct stuck_kind *roots[KINDS_MAX];
+	bool is_circle[KINDS_MAX], is_said[KINDS_MAX] = {false};
 
+	for (uint32_t i = 0; i < stuck->count; i++)
+		roots[i] = root_of(stuck, &stuck->list[i], &is_circle[i]);
 	for (uint32_t i = 0; i < stuck->count; i++) {
-		const struct stuck_kind *root;
 		uint64_t tasks = 0, ns = 0;
-		bool is_circle, is_other;
-		uint32_t steps;
 
-		if (!stuck->list[i].is_judged)
-			continue;
-		root = root_of(stuck, &stuck->list[i], &steps, &is_circle);
-		if (is_said[root - stuck->list])
+		if (!stuck->list[i].is_judged || is_said[roots[i] - stuck->list])
 			continue;
 		for (uint32_t j = 0; j < stuck->count; j++) {
-			if (root_of(stuck, &stuck->list[j], &steps, &is_other) != root && !is_other)
+			if (roots[j] != roots[i])
 				continue;
 			tasks += stuck->list[j].count;
 			ns += stuck->list[j].ns;
-			is_said[j] = true;
 		}
-		is_said[root - stuck->list] = true;
-		report(findings, stuck, polls, root, is_circle, tasks, ns);
+		is_said[roots[i] - stuck->list] = true;
+		report(findings, stuck, polls, roots[i], is_circle[i], tasks, ns);
 	}
 }
 
@@ -354,9 +433,10 @@ void ky_find_unanswered(struct ky_findings *findings, const struct ky_last_polls
 		return;
 	stuck.of_kind = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*stuck.of_kind));
 	stuck.debts = ky_alloc(stacks);
-	if (stuck.of_kind && stuck.debts && collect(&stuck, facts, polls)) {
-		for (size_t i = 0; i < stacks; i++)
-			stuck.debts[i] = NOT_ASKED;
+	stuck.messages = ky_alloc(stacks);
+	if (stuck.of_kind && stuck.debts && stuck.messages && collect(&stuck, facts, polls)) {
+		memset(stuck.debts, NOT_ASKED, stacks);
+		memset(stuck.messages, NOT_ASKED, stacks);
 		if (stuck.count)
 			count_wakes(&stuck, facts);
 		judge(&stuck, facts, polls);
@@ -367,8 +447,10 @@ void ky_find_unanswered(struct ky_findings *findings, const struct ky_last_polls
 	for (uint32_t i = 0; i < stuck.count; i++) {
 		for (uint32_t debt = 0; debt < DEBTS; debt++)
 			ky_free(stuck.list[i].by_kind[debt]);
+		ky_free(stuck.list[i].sent);
 		ky_kind_polls_release(&stuck.list[i].polls);
 	}
 	ky_free(stuck.of_kind);
 	ky_free(stuck.debts);
+	ky_free(stuck.messages);
 }
