@@ -4,6 +4,8 @@
 #include <analyze/findings/find.h>
 
 #include <analyze/findings/say.h>
+#include <analyze/wake_cause.h>
+#include <base/alloc.h>
 #include <base/earlier.h>
 #include <base/text.h>
 
@@ -33,11 +35,106 @@ static uint32_t busy_ppm(const struct ky_facts *facts, uint64_t *runtime)
 	return most;
 }
 
+/* Tasks of the kind that never wait: each of their polls ends because Tokio's budget, or a yield,
+ * ends it, with more to do. */
+struct restless {
+	uint64_t *yielded; /* by task: wakes that were deferred */
+	uint32_t count;
+	uint64_t life_ns; /* of the one that lived longest */
+};
+
+static bool count_yields(struct restless *out, const struct ky_facts *facts)
+{
+	const struct ky_trace *trace = facts->trace;
+	struct ky_wake_namer namer = {0};
+	struct ky_wake wake;
+
+	if (ky_wake_namer_make(&namer, trace, facts->profile ? &facts->profile->code : NULL))
+		return false;
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		const struct ky_column *wakes = &trace->workers[worker].wakes;
+		uint64_t row = ky_column_find(wakes, facts->report->from_ns);
+
+		for (; row < wakes->row_count; row++) {
+			ky_trace_wake(trace, worker, row, &wake);
+			if (wake.time_ns > facts->report->to_ns)
+				break;
+			out->yielded[wake.woken] += ky_wake_namer_cause(&namer, &wake).kind ==
+						    KY_WAKE_DEFERRED;
+		}
+	}
+	ky_wake_namer_release(&namer);
+	return true;
+}
+
+static bool find_restless(struct restless *out, const struct ky_facts *facts, uint32_t name)
+{
+	const struct ky_trace *trace = facts->trace;
+	bool is_made;
+
+	out->yielded = ky_alloc((trace->task_count + (size_t)1) * sizeof(*out->yielded));
+	is_made = out->yielded && count_yields(out, facts);
+	for (uint32_t i = 0; is_made && i < trace->task_count; i++) {
+		const struct ky_task *task = &trace->tasks[i];
+		uint64_t end_ns = task->flags & KY_TASK_ENDED ? task->end_ns : facts->report->to_ns;
+
+		if (task->name != name || task->poll_count <= KY_FIND_STUCK_WAITS ||
+		    task->busy_ns / task->poll_count <= KY_FIND_SPIN_NS ||
+		    ky_share_ppm(out->yielded[i], task->poll_count) < KY_FIND_BUSY_PPM)
+			continue;
+		out->count++;
+		if (end_ns > task->first_ns)
+			out->life_ns = ky_later(out->life_ns, end_ns - task->first_ns);
+	}
+	ky_free(out->yielded);
+	return is_made;
+}
+
+static uint32_t workers_of(const struct ky_facts *facts, uint64_t runtime)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < facts->report->worker_count; i++)
+		count += facts->trace->workers[facts->report->workers[i].worker].runtime == runtime;
+	return count;
+}
+
+/* More of them than workers: some stand in line at any time, each behind polls that are too short
+ * to be seen one by one. */
+static void judge_restless(struct ky_findings *findings, struct ky_finding *found,
+			   const struct ky_kind_facts *most, uint64_t runtime, uint64_t idle_ns,
+			   uint64_t behind_ns)
+{
+	const struct ky_facts *facts = &findings->facts;
+	struct restless tasks = {0};
+	uint32_t share_ppm = ky_share_ppm(most->busy_ns, facts->poll_ns);
+
+	/* Of what stood in line for long, another worker could have polled the most. */
+	if (share_ppm < KY_FIND_CODE_PPM || idle_ns > behind_ns)
+		return;
+	if (!find_restless(&tasks, facts, most->name)) {
+		findings->failed = true;
+		return;
+	}
+	if (tasks.count <= workers_of(facts, runtime))
+		return;
+	ky_finding_judge(found, share_ppm > found->score_ppm ? share_ppm : found->score_ppm,
+			 ky_later(found->worst_ns, tasks.life_ns));
+	ky_text(&found->statement, " ");
+	ky_say_many(&found->statement, tasks.count, "task", "tasks");
+	ky_text(&found->statement,
+		" of it never wait: their polls end when Tokio's budget is used up, or at a yield, "
+		"and there is more to do.");
+	ky_text(&found->impact,
+		" What else such a task waits for (another branch of a biased select!, or what "
+		"comes after its loop) has to wait for as long.");
+}
+
 void ky_find_overload(struct ky_findings *findings)
 {
 	const struct ky_facts *facts = &findings->facts;
 	const struct ky_kind_facts *most = NULL;
-	uint64_t behind_ns = 0, runtime = KY_NONE;
+	uint64_t behind_ns = 0, idle_ns = 0, runtime = KY_NONE;
 	uint32_t busy = busy_ppm(facts, &runtime);
 	struct ky_finding *found;
 
@@ -50,10 +147,11 @@ void ky_find_overload(struct ky_findings *findings)
 			continue;
 		behind_ns += kind->behind_all_ns - kind->behind_ns -
 			     ky_earlier(kind->idle_ns, kind->behind_all_ns - kind->behind_ns);
+		idle_ns += kind->idle_ns;
 		if (!most || kind->busy_ns > most->busy_ns)
 			most = kind;
 	}
-	found = most && behind_ns ? ky_findings_add(findings, KY_FINDING_OVERLOAD) : NULL;
+	found = most ? ky_findings_add(findings, KY_FINDING_OVERLOAD) : NULL;
 	if (!found)
 		return;
 	found->culprit.kind = "task";
@@ -79,10 +177,14 @@ void ky_find_overload(struct ky_findings *findings)
 	ky_text(&found->action,
 		"Do less work, or more of it elsewhere: more workers or CPUs, fewer "
 		"tasks at once (a semaphore at the entry), or a cheaper poll.");
+	if (!most->is_runtimes)
+		judge_restless(findings, found, most, runtime, idle_ns, behind_ns);
 	ky_finding_evidence(found, &(struct ky_evidence){.kind = "workers",
 							 .from_ns = facts->report->from_ns,
 							 .to_ns = facts->report->to_ns,
 							 .task = UINT64_MAX,
 							 .stack = KY_NONE,
 							 .event = "PollStart"});
+	if (!behind_ns && found->severity == KY_SEVERITY_INFO)
+		ky_findings_drop(findings);
 }
