@@ -70,6 +70,28 @@ def convoy(holds=True, unlocks=True, lock=LOCK, foreign=False, sleeper=MUTEX):
     return trace
 
 
+def held_on_cpu(rounds, waiting=True):
+    """Task 1 runs 20 ms on CPU with the lock, each 40 ms; two polls wait for it, or stand behind
+    such a poll ready."""
+    trace = LockTrace(MUTEX)
+    for number in range(rounds):
+        at = (40 * number + 5) * MS
+        trace.run(0, at, at + 20 * MS, 1, "app::index")
+        for sample in range(1, 20):
+            trace.event("CpuSampleEvent", at + sample * MS, ("worker_id", "VARINT", 0),
+                        ("tid", "U32", FIRST_TID), ("source", "VARINT", 0),
+                        ("callchain", "STACK", (REBUILD, INDEX)), ("weight_ns", "VARINT", MS),
+                        ("task_id", "VARINT", 1), ("poll_start_ns", "VARINT", at),
+                        ("truncated", "BOOL", 0))
+        for worker in (1, 2) if waiting else ():
+            trace.run(worker, at + 12 * MS, at + 20 * MS + worker * 100_000, 1 + worker,
+                      "app::handle")
+            trace.unlock(FIRST_TID, at + 20 * MS - 2000)
+            trace.off(worker, at + 20 * MS + worker * 50_000, 8 * MS, 1 + worker,
+                      at + 12 * MS, LOOK_UP, TAKE)
+    return trace
+
+
 class Locks(Cli):
     def said(self, trace):
         path = trace.save(self.dir / "trace.trc")
@@ -100,6 +122,19 @@ class Locks(Cli):
             self.assertIn("a lock that another thread held for up to", one["statement"])
             self.assertEqual(one["culprit"]["task"], "app::handle")
             self.assertIn("app::take", json.dumps(one["culprit"]))
+
+    def test_a_lock_that_polls_on_cpu_hold_leads_where_others_wait_for_it(self):
+        path = held_on_cpu(50).save(self.dir / "trace.trc")
+        said = json.loads(self.run_kymo("report", "--json", path).out)["findings"]
+        self.assertEqual([(one["id"], one["culprit"]["task"]) for one in said[:2]],
+                         [("lock_convoy", "app::index"), ("cpu_heavy_poll", "app::index")])
+        self.assertIn("What held it are polls that ran on CPU", said[0]["impact"]["statement"])
+
+    def test_two_waits_for_a_lock_say_nothing(self):
+        trace = held_on_cpu(1)
+        for number in range(100):
+            trace.run(0, (50 + 20 * number) * MS, (50 + 20 * number) * MS + 50_000, 9, "app::serve")
+        self.assertEqual(self.finding(trace)["severity"], "info")
 
     def test_a_thread_that_is_joined_has_no_lock(self):
         """join() sleeps on a futex, too: the kernel wakes it when the thread is gone."""

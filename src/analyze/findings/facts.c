@@ -177,8 +177,13 @@ static void split_longest(struct ky_facts *facts)
 			continue;
 		ky_own_split(&own, facts->trace, &poll);
 		add_cost(kind, facts->trace, &poll);
+		kind->heavy_count += poll.duration_ns >= KY_FIND_WORST_NS_MIN;
 		for (uint32_t part = 0; part < KY_OWN_PARTS; part++) {
 			kind->sums[part] += own.sums[part];
+			if (poll.duration_ns >= KY_FIND_WORST_NS_MIN) {
+				kind->heavy_ns += own.sums[part];
+				kind->heavy_sums[part] += own.sums[part];
+			}
 			if (own.sums[part] > kind->worst[part])
 				kind->worst[part] = own.sums[part];
 		}

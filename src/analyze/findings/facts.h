@@ -24,6 +24,8 @@ struct ky_kind_facts {
 	uint64_t long_count;         /* polls beyond KY_FIND_LONG_NS among the longest */
 	uint64_t sums[KY_OWN_PARTS]; /* of those */
 	uint64_t worst[KY_OWN_PARTS];
+	/* Of those from KY_FIND_WORST_NS_MIN on. */
+	uint64_t heavy_count, heavy_ns, heavy_sums[KY_OWN_PARTS];
 	uint64_t long_first_ns, long_last_ns; /* starts of those */
 	/* Of those whose costs are known. */
 	uint64_t cost_count, minor_faults, major_faults;

@@ -15,7 +15,7 @@ void ky_find_driver_gaps(struct ky_findings *findings);
 void ky_find_held_resources(struct ky_findings *findings);
 void ky_find_hot_workers(struct ky_findings *findings);
 void ky_find_herds(struct ky_findings *findings);
-void ky_find_long_polls(struct ky_findings *findings);
+void ky_find_long_polls(struct ky_findings *findings);  /* after the starvation */
 void ky_find_lock_convoy(struct ky_findings *findings); /* after the long polls */
 void ky_find_lost_wakes(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_overload(struct ky_findings *findings);

@@ -35,7 +35,7 @@ static void find_idle(struct ky_findings *findings)
 
 /* One file each: what it finds is in its name. */
 static void (*const finders[])(struct ky_findings *) = {
-	ky_find_long_polls,      ky_find_lock_convoy,    ky_find_starvation,
+	ky_find_starvation,      ky_find_long_polls,     ky_find_lock_convoy,
 	ky_find_stops,           ky_find_throttling,     ky_find_overload,
 	ky_find_herds,           ky_find_self_wakes,     ky_find_redundant_wakes,
 	ky_find_driver_gaps,     ky_find_held_resources, ky_find_accept_queues,
@@ -130,6 +130,23 @@ void ky_finding_judge(struct ky_finding *finding, uint32_t score_ppm, uint64_t w
 	finding->severity = score_ppm >= KY_FIND_CRITICAL_PPM && worst_ns >= KY_FIND_CRITICAL_NS ?
 				    KY_SEVERITY_CRITICAL :
 				    KY_SEVERITY_WARNING;
+}
+
+void ky_findings_doubt_few(const struct ky_findings *findings, struct ky_finding *finding,
+			   uint64_t count, uint64_t worst_ns, bool are_polls)
+{
+	const struct ky_report *report = findings->facts.report;
+	const struct ky_finding *starved = ky_findings_of_task(findings, KY_FINDING_CPU_STARVATION,
+							       KY_NONE);
+	bool is_starved = starved && starved->severity != KY_SEVERITY_INFO;
+
+	/* In so short a recording they had no time to come again. */
+	if (report->to_ns - report->from_ns < KY_FIND_AGAIN_NS)
+		return;
+	if ((count < KY_FIND_SAMPLES_MIN &&
+	     worst_ns < (are_polls ? KY_FIND_STARVED_NS : KY_FIND_CRITICAL_NS)) ||
+	    (is_starved && count < KY_FIND_STUCK_WAITS && worst_ns < KY_FIND_STARVED_NS))
+		finding->severity = KY_SEVERITY_INFO;
 }
 
 void ky_finding_evidence(struct ky_finding *finding, const struct ky_evidence *evidence)

@@ -45,6 +45,10 @@ struct ky_finding *ky_findings_of_task(const struct ky_findings *findings, enum 
 void ky_findings_drop(struct ky_findings *findings);
 /* Sets score and severity by what it explains of which account. */
 void ky_finding_judge(struct ky_finding *finding, uint32_t score_ppm, uint64_t worst_ns);
+/* Lowers it to info where so few waits or polls from KY_FIND_WORST_NS_MIN on, the longest of which
+ * has `worst_ns`, may have been made by the machine. Of polls its share is known and left out. */
+void ky_findings_doubt_few(const struct ky_findings *findings, struct ky_finding *finding,
+			   uint64_t count, uint64_t worst_ns, bool are_polls);
 /* Adds one piece of evidence; beyond KY_FINDING_EVIDENCE_MAX it is left out. */
 void ky_finding_evidence(struct ky_finding *finding, const struct ky_evidence *evidence);
 /* Adds what the trace lacks, constant text; beyond KY_FINDING_MISSING_MAX it is left out.

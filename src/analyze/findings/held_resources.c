@@ -55,6 +55,8 @@ static const struct sync_words {
  * who stands in line stands for them. */
 struct held_waits {
 	uint64_t ns, count;
+	uint64_t heavy_count, heavy_ns; /* of those from KY_FIND_WORST_NS_MIN on */
+	uint64_t in_poll_ns;            /* of them: mostly within one poll of who released it */
 	const struct ky_sync_wait *longest;
 	uint64_t *holder_ns;          /* by kind; the last one: threads */
 	uint32_t pool_threads, stack; /* stack: of the release that ended the longest */
@@ -63,6 +65,28 @@ struct held_waits {
 static uint64_t length(const struct ky_sync_wait *wait)
 {
 	return wait->to_ns - wait->from_ns;
+}
+
+/* Was it within one poll of who released it for most of that wait? */
+static bool is_held_in_poll(const struct ky_trace *trace, const struct ky_sync_wait *wait,
+			    const struct ky_sync_wait *blamed)
+{
+	struct ky_poll poll;
+
+	if (blamed->waker == KY_NONE || wait->what == KY_SYNC_POOL)
+		return false;
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		uint64_t row = ky_column_find(&trace->workers[worker].polls, blamed->to_ns + 1);
+
+		if (!row)
+			continue;
+		ky_trace_poll(trace, worker, row - 1, &poll);
+		if (poll.task != blamed->waker || poll.start_ns > blamed->to_ns ||
+		    poll.start_ns + poll.duration_ns < blamed->to_ns)
+			continue;
+		return (blamed->to_ns - ky_later(poll.start_ns, wait->from_ns)) * 2 >= length(wait);
+	}
+	return false;
 }
 
 static void add(struct held_waits *held, const struct ky_facts *facts,
@@ -76,6 +100,10 @@ static void add(struct held_waits *held, const struct ky_facts *facts,
 
 	held->holder_ns[kind ? kind - facts->kinds : facts->kind_count] += length(wait);
 	held->ns += length(wait);
+	held->heavy_count += length(wait) >= KY_FIND_WORST_NS_MIN;
+	held->heavy_ns += length(wait) >= KY_FIND_WORST_NS_MIN ? length(wait) : 0;
+	if (is_held_in_poll(facts->trace, wait, &waits->list[wait->blamed]))
+		held->in_poll_ns += length(wait);
 	held->count++;
 	if (!held->longest || length(wait) > length(held->longest)) {
 		held->longest = wait;
@@ -115,6 +143,62 @@ static void say(struct ky_finding *found, const struct held_waits *held,
 	ky_say_ppm(&found->impact, found->score_ppm);
 	ky_text(&found->impact, " of the time that tasks ran, stood in line or waited for others.");
 	ky_text(&found->action, say->action);
+}
+
+/* What made the polls of the holder long: the worst finding of them. */
+static struct ky_finding *polls_of(const struct ky_findings *findings, uint32_t task)
+{
+	static const uint8_t ids[] = {KY_FINDING_BLOCKING_CALL,    KY_FINDING_CPU_HEAVY_POLL,
+				      KY_FINDING_LOG_WRITING,      KY_FINDING_HUGE_DROP,
+				      KY_FINDING_ALLOCATION_BURST, KY_FINDING_PAGE_FAULT_STORM};
+	struct ky_finding *worst = NULL, *one;
+
+	for (size_t i = 0; i < sizeof(ids); i++) {
+		one = ky_findings_of_task(findings, ids[i], task);
+		if (one && (!worst || one->score_ppm > worst->score_ppm))
+			worst = one;
+	}
+	return worst;
+}
+
+/* A lock that is held within a poll is held for as long as that poll lasts: what makes the poll
+ * long is the cause of the waits, too. */
+static void blame_polls(struct ky_finding *polls, const struct held_waits *held, uint32_t share_ppm)
+{
+	ky_finding_judge(polls, polls->score_ppm > share_ppm ? polls->score_ppm : share_ppm,
+			 ky_later(polls->worst_ns, length(held->longest)));
+	polls->victims += held->count;
+	polls->delay_ns += held->ns;
+	ky_text(&polls->impact, " They held an asynchronous lock or permit, for which ");
+	ky_say_many(&polls->impact, held->count, "wait", "waits");
+	ky_text(&polls->impact, " of others took ");
+	ky_say_ns(&polls->impact, held->ns);
+	ky_text(&polls->impact, ".");
+}
+
+/* Shorter waits, and few, are what a neighbour that keeps its time slice can make; but a line for a
+ * pool has closures in its threads. */
+static void settle(struct ky_findings *findings, struct ky_finding *found,
+		   const struct held_waits *held, uint64_t account_ns)
+{
+	bool is_short = ky_share_ppm(held->heavy_ns, account_ns) < KY_FIND_SHARE_PPM_MIN;
+	uint8_t what = held->longest->what;
+
+	if (what == KY_SYNC_POOL)
+		return;
+	if (held->in_poll_ns * 2 >= held->ns &&
+	    (found->id == KY_FINDING_ASYNC_LOCK_HELD || what == KY_SYNC_SEMAPHORE)) {
+		struct ky_finding *polls = found->culprit.task != KY_NONE ?
+						   polls_of(findings, found->culprit.task) :
+						   NULL;
+
+		if (polls && !is_short && held->heavy_count >= KY_FIND_SAMPLES_MIN)
+			blame_polls(polls, held, found->score_ppm);
+		is_short = true;
+	}
+	if (is_short)
+		found->severity = KY_SEVERITY_INFO;
+	ky_findings_doubt_few(findings, found, held->heavy_count, length(held->longest), false);
 }
 
 static void report(struct ky_findings *findings, const struct held_waits *held,
@@ -166,6 +250,7 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 	found->delay_ns = held->ns;
 	ky_finding_judge(found, ky_share_ppm(held->ns, all_ns + facts->poll_ns + facts->ready_ns),
 			 length(held->longest));
+	settle(findings, found, held, all_ns + facts->poll_ns + facts->ready_ns);
 	say(found, held, said, facts, share_ppm, user != KY_NONE);
 	ky_finding_evidence(
 		found, &(struct ky_evidence){.kind = "wait",

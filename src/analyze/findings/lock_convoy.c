@@ -6,6 +6,7 @@
 #include <analyze/findings/say.h>
 #include <analyze/lock_holders.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <base/text.h>
 
 #define HOLDERS_MAX 32u
@@ -28,6 +29,7 @@ struct lock_waits {
 	uint32_t *stacks, *held; /* held: stacks of the holder */
 	uint32_t count, capacity, stacks_capacity, held_count;
 	uint64_t ns, worst_ns;
+	uint64_t heavy_count, heavy_ns; /* of those from KY_FIND_WORST_NS_MIN on */
 	const struct ky_stack_row *longest;
 	uint32_t task; /* name index of all that waited; KY_NONE: several */
 	struct holder holders[HOLDERS_MAX];
@@ -127,6 +129,8 @@ static bool collect(struct lock_waits *waits, const struct ky_facts *facts)
 			count_holder(waits, &wait->holder, row->value);
 		waits->stacks[waits->count++] = row->stack;
 		waits->ns += row->value;
+		waits->heavy_count += row->value >= KY_FIND_WORST_NS_MIN;
+		waits->heavy_ns += row->value >= KY_FIND_WORST_NS_MIN ? row->value : 0;
 		if (row->value > waits->worst_ns) {
 			waits->worst_ns = row->value;
 			waits->longest = row;
@@ -243,11 +247,32 @@ static void blame(struct ky_finding *found, const struct lock_waits *waits,
 	found->culprit.resource = "lock";
 }
 
+/* Long polls on CPU that held the lock are the same cause: where more of the others' time went to
+ * the lock than behind those polls, the lock stands for both. */
+static void lead(struct ky_finding *found, const struct ky_finding *busy,
+		 const struct lock_waits *waits, const struct ky_facts *facts, uint64_t behind)
+{
+	const struct ky_kind_facts *kind = ky_facts_kind(facts, busy->culprit.task);
+	uint64_t busy_behind = busy->victims ? busy->delay_ns : 0;
+	uint32_t polls_ppm = ky_share_ppm(waits->ns + kind->sums[KY_OWN_CPU], facts->poll_ns);
+	uint32_t ready_ppm = ky_share_ppm(behind + busy_behind, facts->ready_ns);
+
+	if (waits->ns + behind < busy_behind || found->severity == KY_SEVERITY_INFO)
+		return;
+	polls_ppm = polls_ppm > ready_ppm ? polls_ppm : ready_ppm;
+	ky_finding_judge(found, polls_ppm > busy->score_ppm ? polls_ppm : busy->score_ppm,
+			 ky_later(found->worst_ns, busy->worst_ns));
+	ky_text(&found->impact, " What held it are polls that ran on CPU for up to ");
+	ky_say_ns(&found->impact, busy->worst_ns);
+	ky_text(&found->impact, " (cpu_heavy_poll).");
+}
+
 void ky_find_lock_convoy(struct ky_findings *findings)
 {
 	const struct ky_facts *facts = &findings->facts;
 	struct lock_waits waits = {.task = KY_NONE};
 	struct ky_finding *found = NULL;
+	const struct ky_finding *busy;
 	uint64_t delays = 0, behind;
 	uint32_t score;
 
@@ -268,7 +293,18 @@ void ky_find_lock_convoy(struct ky_findings *findings)
 		if (ky_share_ppm(behind, facts->ready_ns) > score)
 			score = ky_share_ppm(behind, facts->ready_ns);
 		ky_finding_judge(found, score, waits.worst_ns);
+		/* Shorter waits are what a neighbour that keeps its time slice can make. */
+		if (ky_share_ppm(waits.heavy_ns, facts->poll_ns) < KY_FIND_SHARE_PPM_MIN &&
+		    ky_share_ppm(behind, facts->ready_ns) < KY_FIND_SHARE_PPM_MIN)
+			found->severity = KY_SEVERITY_INFO;
+		ky_findings_doubt_few(findings, found, waits.heavy_count, waits.worst_ns, false);
 		say(found, &waits, facts, behind);
+		busy = waits.holder && waits.holder->one.task != KY_NONE ?
+			       ky_findings_of_task(findings, KY_FINDING_CPU_HEAVY_POLL,
+						   waits.holder->one.kind) :
+			       NULL;
+		if (busy && found->culprit.task == busy->culprit.task)
+			lead(found, busy, &waits, facts, behind);
 		ky_finding_evidence(found,
 				    &(struct ky_evidence){
 					    .kind = "off_cpu",

@@ -8,8 +8,6 @@
 #include <base/text.h>
 #include <read/turns.h>
 
-#define AGAIN_TIMES 10u /* so many times longer is what tells that it came once */
-
 /* The first that fits is the cause: what is more special comes first. */
 static const struct ky_poll_rule *const rules[] = {
 	&ky_rule_nested_block_on,  &ky_rule_in_place_blocked,  &ky_rule_in_place_busy,
@@ -116,9 +114,22 @@ static bool was_once(const struct ky_poll_case *one)
 	const struct ky_kind_facts *kind = one->kind;
 	const struct ky_report *report = one->facts->report;
 
-	return report->to_ns - report->from_ns >= AGAIN_TIMES * KY_FIND_STUCK_NS_MIN &&
+	return report->to_ns - report->from_ns >= KY_FIND_AGAIN_NS &&
 	       kind->long_last_ns - kind->long_first_ns < KY_FIND_STUCK_NS_MIN &&
 	       ky_later(one->worst_ns, one->behind_worst_ns) < KY_FIND_CRITICAL_NS;
+}
+
+/* Most of the time is in polls so short that a neighbour that keeps its time slice can make them:
+ * those that are longer explain too little, and nobody waited for long. */
+static bool is_by_short_ones(const struct ky_poll_case *one)
+{
+	const struct ky_kind_facts *kind = one->kind;
+	uint64_t ns = kind->heavy_sums[one->is_blocked ? KY_OWN_BLOCKED : KY_OWN_CPU];
+
+	if (one->is_guessed || one->is_unknown)
+		ns = kind->heavy_ns;
+	return ky_share_ppm(ns, one->facts->poll_ns) < KY_FIND_SHARE_PPM_MIN &&
+	       one->behind_worst_ns < KY_FIND_WORST_NS_MIN;
 }
 
 /* No sample of a profiled process fell in them, and nothing else says which half they are of. */
@@ -145,8 +156,12 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 	found->delay_ns = one->behind_ns ? one->behind_ns : one->ns;
 	ky_finding_judge(found, polls_ppm > ready_ppm ? polls_ppm : ready_ppm,
 			 ky_later(one->worst_ns, one->behind_worst_ns));
-	if (was_once(one) || is_guess(one))
+	if (was_once(one) || is_guess(one) || is_by_short_ones(one))
 		found->severity = KY_SEVERITY_INFO;
+	/* Where short ones add up it is their sum that harms. */
+	if (one->kind->heavy_count || one->behind_worst_ns < KY_FIND_WORST_NS_MIN)
+		ky_findings_doubt_few(findings, found, one->kind->heavy_count,
+				      ky_later(one->worst_ns, one->behind_worst_ns), true);
 	say_statement(found, one, rule, findings);
 	say_impact(found, one, rule);
 	ky_text(&found->action, rule->action);

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Findings about waits that nothing ends, and about what makes others wait: a circle beside another
+root, room that no receiver makes, tasks that are told to end, locks held within polls, tasks that
+never wait; and when such waits are too few to say anything."""
+import json
+
+from cli_case import Cli, main
+from trace_maker import SampleTrace
+
+MS = 1_000_000
+OWN, ANSWER, ROOM, MESSAGE, RELEASE, ASKED, TIMES, LOCKED = range(0x10, 0x90, 0x10)
+
+
+def started():
+    trace = SampleTrace().metadata(pid=1, service="svc", machine__architecture="x86_64")
+    for address, name in ((ANSWER, "tokio::sync::oneshot::Sender<T>::send"),
+                          (ROOM, "tokio::sync::mpsc::bounded::Sender<T>::send"),
+                          (MESSAGE, "tokio::sync::mpsc::chan::Tx<T,S>::send"),
+                          (RELEASE, "tokio::sync::batch_semaphore::Semaphore::add_permits_locked"),
+                          (ASKED, "tokio::sync::oneshot::Receiver<T>::poll"),
+                          (TIMES, "tokio::sync::batch_semaphore::Acquire::poll"),
+                          (LOCKED, "tokio::sync::mutex::Mutex<T>::lock")):
+        trace.symbol(address, name, 1)
+    return trace.symbol(OWN, "app::work", 7)
+
+
+def wake(trace, at, waker, woken, *stack):
+    return trace.event("WakeEventEvent", at, ("waker_task_id", "VARINT", waker),
+                       ("woken_task_id", "VARINT", woken), ("target_worker", "U8", 0),
+                       ("origin", "U8", 2), ("callchain", "STACK", stack), ("tid", "VARINT", 0))
+
+
+def waits(trace, end, since, task, name, *stack):
+    """It waits so at the end."""
+    return trace.event("AwaitPlaceEvent", end, ("task_id", "VARINT", task),
+                       ("callchain", "STACK", stack), ("inclusion_probability", "F64", 1.0),
+                       ("since_ns", "VARINT", since), ("polled_ns", "VARINT", since),
+                       ("state", "VARINT", 1), ("task_name", "STRING", name.encode()),
+                       ("wait_ns", "VARINT", end - since), ("point", "VARINT", 0))
+
+
+def pairs(*asked):
+    """Each pair (task, debtor): the task waits for an answer of the other one, ten times for 1 ms,
+    and then for ever; the last poll of task 9 is the end of the trace."""
+    trace = started()
+    at = MS
+    for number in range(10):
+        for task, debtor in asked:
+            trace.poll(at, at + 10_000, task, f"app::t{task}")
+            trace.poll(at + MS, at + MS + 20_000, debtor, f"app::t{debtor}")
+            wake(trace, at + MS + 10_000, debtor, task, ANSWER, OWN)
+            trace.poll(at + MS + 30_000, at + MS + 40_000, task, f"app::t{task}")
+            at += 2 * MS
+    since = {}
+    for task, _ in asked:
+        trace.poll(at, at + 10_000, task, f"app::t{task}")
+        since[task] = at + 10_000
+        at += 20_000
+    for number in range(20):
+        at += 100 * MS
+        trace.poll(at, at + 10_000, 9, "app::t9")
+    for task, _ in asked:
+        waits(trace, at, since[task], task, f"app::t{task}", ASKED, OWN)
+    return trace
+
+
+def hub(stuck=3, wait=2000, every=MS):
+    """app::member sends to app::hub, which takes no more: `stuck` of its tasks wait for room."""
+    trace = started()
+    at = MS
+    for number in range(40):
+        task = 1 + number % 4
+        trace.poll(at, at + 20_000, task, "app::member")
+        wake(trace, at + 10_000, task, 8, MESSAGE, OWN)
+        trace.poll(at + 30_000, at + 50_000, 8, "app::hub")
+        at += every
+    since = {}
+    for task in range(1, 5):
+        trace.poll(at, at + 10_000, task, "app::member")
+        since[task] = at + 10_000
+        at += 20_000
+    for number in range(wait // 100):
+        at += 100 * MS
+        trace.poll(at, at + 10_000, 9, "app::other")
+    for task in range(1, stuck + 1):
+        waits(trace, at, since[task], task, "app::member", TIMES, ROOM, OWN)
+    return trace
+
+
+def lock_in_poll(length, rounds=40):
+    """app::commit polls for `length` with an asynchronous lock, for which app::read waits."""
+    trace = started().symbol(OWN, "app::commit", 7)
+    trace.symbol(0x200, "tokio::sync::mutex::MutexGuard<T>::drop", 1)
+    at = MS
+    for number in range(rounds):
+        trace.poll(at, at + 20_000, 2, "app::read")
+        trace.poll(at + 30_000, at + length, 1, "app::commit")
+        wake(trace, at + length - 10_000, 1, 2, RELEASE, 0x200, OWN)
+        trace.poll(at + length + 20_000, at + length + 30_000, 2, "app::read")
+        at += 30 * MS
+    return trace
+
+
+def watched(told_ms):
+    """app::request starts an app::watch every 10 ms, which waits. At the end a message ends most of
+    them, `told_ms` before the runtime is dropped, which cancels the rest."""
+    trace = started()
+    for number in range(200):
+        at = (10 * number + 1) * MS
+        trace.poll(at, at + 10_000, 1, "app::request")
+        trace.poll(at + 20_000, at + 30_000, 100 + number, "app::watch")
+    end = 2010 * MS
+    for number in range(200):
+        is_told = number < 150
+        at = end + number * 20_000 + (0 if is_told else told_ms * MS)
+        if is_told:
+            trace.poll(at, at + 5000, 100 + number, "app::watch")
+        trace.event("TaskTerminateEvent", at + 6000, ("task_id", "VARINT", 100 + number),
+                    ("cancelled", "BOOL", int(not is_told)))
+    return trace
+
+
+def streamed(tasks, length=300_000):
+    """Tasks of app::trade of one worker: each is polled, yields, and is woken after the others."""
+    trace = started().symbol(0x300, "tokio::runtime::scheduler::defer::Defer::wake", 1)
+    for number in range(6000 // tasks):
+        for task in range(tasks):
+            at = MS + (number * tasks + task) * length
+            trace.event("WakeEventEvent", at - 5000, ("waker_task_id", "VARINT", 0),
+                        ("woken_task_id", "VARINT", 1 + task), ("target_worker", "U8", 0),
+                        ("origin", "U8", 3), ("callchain", "STACK", (0x300,)),
+                        ("tid", "VARINT", 0))
+            trace.poll(at, at + length - 10_000, 1 + task, "app::trade")
+    return trace
+
+
+class StuckFindings(Cli):
+    def said(self, trace):
+        path = trace.save(self.dir / "trace.trc")
+        said = json.loads(self.run_kymo("report", "--json", path).out)["findings"]
+        return [one for one in said if one["severity"] != "info"]
+
+    def alarms(self, trace):
+        return [(one["id"], one["culprit"]["task"]) for one in self.said(trace)]
+
+    def test_a_circle_beside_another_root(self):
+        """1 waits for 9, which lives; 2 and 3 for each other, and 4 for one of them."""
+        found = {one["id"]: one for one in self.said(pairs((1, 9), (2, 3), (3, 2), (4, 3)))}
+        self.assertEqual(set(found), {"lost_wake", "mutual_wait"})
+        self.assertEqual(found["lost_wake"]["culprit"]["task"], "app::t1")
+        self.assertEqual(found["lost_wake"]["impact"]["victims"], 1)
+        self.assertEqual(found["mutual_wait"]["culprit"]["task"], "app::t2")
+        self.assertEqual(found["mutual_wait"]["impact"]["victims"], 3)
+
+    def test_two_circles(self):
+        found = self.said(pairs((1, 2), (2, 1), (3, 4), (4, 3)))
+        self.assertEqual([(one["id"], one["impact"]["victims"]) for one in found],
+                         [("mutual_wait", 2)] * 2)
+
+    def test_the_first_waits_for_room_that_does_not_come(self):
+        self.assertEqual(self.alarms(hub()), [("channel_full", "app::hub")])
+
+    def test_few_or_short_waits_for_room_say_nothing(self):
+        self.assertEqual(self.alarms(hub(stuck=2)), [])
+        self.assertEqual(self.alarms(hub(wait=500, every=30 * MS)), [])
+
+    def test_a_lock_that_is_held_within_a_poll_is_that_poll_s_doing(self):
+        self.assertEqual(self.alarms(lock_in_poll(10 * MS)), [("cpu_heavy_poll", "app::commit")])
+
+    def test_few_or_short_waits_for_a_lock_say_nothing(self):
+        self.assertEqual(self.alarms(lock_in_poll(2 * MS)), [])
+
+    def test_tasks_that_are_told_to_end_at_the_end_were_a_leak(self):
+        for told_ms in (0, 5):
+            self.assertEqual(self.alarms(watched(told_ms)), [("task_leak", "app::watch")])
+
+    def test_more_tasks_that_never_wait_than_workers(self):
+        self.assertEqual(self.alarms(streamed(3)), [("overload", "app::trade")])
+        self.assertEqual(self.alarms(streamed(1)), [])
+
+
+if __name__ == "__main__":
+    main()
