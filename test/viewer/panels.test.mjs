@@ -152,6 +152,8 @@ test("chain: a poll's links are those of kymo task --chain, and lead to polls", 
   await hash("panel=");
   await page.evaluate(() => (location.hash = "from=3196000000&to=3206000000"));
   await page.waitForFunction(() => window.kymo.state().isExact);
+  await page.keyboard.press("Escape"); // what another test selected
+  await page.waitForFunction(() => !window.kymo.state().why);
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => window.kymo.state().why);
   const { selection, arrow, why } = await state(page);
