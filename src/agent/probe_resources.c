@@ -33,8 +33,10 @@ static uint64_t step(void *self, const struct ky_probe_moment *moment)
 							    resources->flight_interval_ns);
 	if (!resources->area.bytes || (resources->may_read && !resources->may_read()))
 		return UINT64_MAX;
-	if (!ky_resource_is_due(source, interval_ns, moment->now_ns))
+	if (!ky_resource_is_due(source, interval_ns, moment->now_ns)) {
+		ky_resource_look(source, moment->now_ns);
 		return interval_ns && !source->is_broken ? source->next_ns : UINT64_MAX;
+	}
 	if (!process)
 		ky_proc_reader_open(&resources->own, NULL, NULL, 0, 0);
 	next_ns = ky_resource_step(source, process ? process : &resources->own, interval_ns,

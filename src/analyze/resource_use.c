@@ -119,6 +119,14 @@ static struct ky_queue_use *queue_of(struct ky_resource_use *use,
 	return queue;
 }
 
+/* A row of a queue comes when its length has changed, so the last one holds until now. */
+static void add_wait(struct ky_queue_use *queue, uint64_t now_ns)
+{
+	if (queue->row_ns && now_ns > queue->row_ns && queue->pending.last != KY_RESOURCE_NONE)
+		queue->waited_ns += queue->pending.last * (now_ns - queue->row_ns);
+	queue->row_ns = now_ns;
+}
+
 static void take_queue(struct ky_resource_use *use, const struct ky_trace_resource *row)
 {
 	const uint64_t *values = row->values;
@@ -126,9 +134,8 @@ static void take_queue(struct ky_resource_use *use, const struct ky_trace_resour
 
 	if (!queue)
 		return;
+	add_wait(queue, row->time_ns);
 	gauge(&queue->pending, values[KY_LISTENER_PENDING]);
-	if (values[KY_LISTENER_PENDING] != KY_RESOURCE_NONE)
-		queue->pending_sum += values[KY_LISTENER_PENDING];
 	gauge(&queue->limit, values[KY_LISTENER_LIMIT]);
 	grow(&queue->dropped, values[KY_LISTENER_DROPS], row->time_ns);
 	/* The kernel lets one more in than the limit says. */

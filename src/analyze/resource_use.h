@@ -31,8 +31,9 @@ struct ky_queue_use {
 	uint32_t address; /* name index */
 	uint8_t version;
 	struct ky_gauge pending, limit;
-	uint64_t pending_sum; /* of all readings */
-	uint64_t full_ns;     /* seen full the first time; 0: never */
+	uint64_t waited_ns; /* of all connections; each reading stands until the next row */
+	uint64_t row_ns;    /* the last row's time */
+	uint64_t full_ns;   /* seen full the first time; 0: never */
 	struct ky_growth dropped;
 };
 

@@ -126,6 +126,48 @@ static int ask(int fd, uint8_t family)
 	return 0;
 }
 
+/* One socket by its address: a reading of all walks the kernel's whole table of listeners. Of
+ * several at one address the kernel has one answer; the cookie says whether it is the right one. */
+static int ask_one(int fd, const struct ky_listener *of)
+{
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 request;
+	} message = {
+		.head = {.nlmsg_len = sizeof(message),
+			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			 .nlmsg_flags = NLM_F_REQUEST},
+		.request = {.sdiag_family = of->version == 6 ? AF_INET6 : AF_INET,
+			    .sdiag_protocol = IPPROTO_TCP,
+			    .idiag_ext = 1u << (INET_DIAG_SKMEMINFO - 1),
+			    .idiag_states = 1u << TCP_LISTEN_STATE,
+			    .id = {.idiag_sport = htons(of->port),
+				   .idiag_cookie = {(uint32_t)of->cookie,
+						    (uint32_t)(of->cookie >> 32)}}},
+	};
+	const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+
+	memcpy(message.request.id.idiag_src, of->address, sizeof(of->address));
+	if (sendto(fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL,
+		   (const struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+		return -errno;
+	return 0;
+}
+
+static bool read_one(struct ky_listeners *listeners, int fd, const struct ky_listener *of,
+		     struct ky_listener *out)
+{
+	uint32_t used = 0;
+	ssize_t count;
+
+	if (ask_one(fd, of) != 0)
+		return false;
+	count = recv(fd, listeners->bytes, sizeof(listeners->bytes), MSG_DONTWAIT);
+	return count > 0 &&
+	       ky_listeners_message(listeners->bytes, (size_t)count, out, 1, &used) >= 0 && used &&
+	       out->inode == of->inode && out->cookie == of->cookie;
+}
+
 /* The answer is made while it is asked for: nothing here waits. */
 static int read_family(struct ky_listeners *listeners, int fd, uint8_t family, uint32_t *used)
 {
@@ -431,4 +473,30 @@ int ky_listeners_read(struct ky_listeners *listeners, int dir, bool is_own)
 			take(listeners, &all[i]);
 	recheck(listeners);
 	return ky_listeners_are_searched(listeners) ? search(listeners, dir) : 0;
+}
+
+bool ky_listeners_look(struct ky_listeners *listeners)
+{
+	bool is_news = false;
+	int fd = -1;
+
+	for (uint32_t i = 0; i < listeners->count; i++) {
+		struct ky_listener_known *known = &listeners->known[i];
+		struct ky_listener now;
+
+		if (known->owner != KY_LISTENER_OURS || !known->now.cookie)
+			continue;
+		if (fd < 0)
+			fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+		if (fd < 0)
+			break;
+		if (!read_one(listeners, fd, &known->now, &now) ||
+		    now.pending == known->now.pending)
+			continue;
+		known->now = now;
+		known->is_news = is_news = true;
+	}
+	if (fd >= 0)
+		close(fd);
+	return is_news;
 }

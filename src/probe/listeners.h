@@ -58,6 +58,11 @@ struct ky_listeners {
  * -errno: nothing could be read. */
 int ky_listeners_read(struct ky_listeners *listeners, int dir, bool is_own);
 
+/* Between readings: asks for each queue of the process's alone. What no reading has seen stays
+ * unknown, and so do sockets that share their address with others, or of another network namespace.
+ * False: as before. */
+bool ky_listeners_look(struct ky_listeners *listeners);
+
 /* Is one of them still searched for? */
 bool ky_listeners_are_searched(const struct ky_listeners *listeners);
 

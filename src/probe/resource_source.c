@@ -632,6 +632,24 @@ static void read_listen_drops(struct ky_resource_source *source,
 	put_row(source, &row);
 }
 
+static void put_news(struct ky_resource_source *source)
+{
+	struct ky_listeners *listeners = &source->listeners;
+
+	for (uint32_t i = 0; i < listeners->count; i++)
+		if (listeners->known[i].owner == KY_LISTENER_OURS && listeners->known[i].is_there &&
+		    listeners->known[i].is_news)
+			put_listener(source, &listeners->known[i]);
+}
+
+static bool listens(const struct ky_listeners *listeners)
+{
+	for (uint32_t i = 0; i < listeners->count; i++)
+		if (listeners->known[i].owner == KY_LISTENER_OURS)
+			return true;
+	return false;
+}
+
 static void read_sockets(struct ky_resource_source *source, const struct ky_proc_reader *reader)
 {
 	struct ky_listeners *listeners = &source->listeners;
@@ -643,10 +661,7 @@ static void read_sockets(struct ky_resource_source *source, const struct ky_proc
 		miss(source, KY_PART_LISTENERS, KY_WHY_TOO_MANY);
 	else if (ky_listeners_are_searched(listeners))
 		miss(source, KY_PART_LISTENERS, KY_WHY_BEING_SEARCHED);
-	for (uint32_t i = 0; i < listeners->count; i++)
-		if (listeners->known[i].owner == KY_LISTENER_OURS && listeners->known[i].is_there &&
-		    listeners->known[i].is_news)
-			put_listener(source, &listeners->known[i]);
+	put_news(source);
 	read_listen_drops(source, reader);
 }
 
@@ -711,6 +726,25 @@ uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_pro
 	put_claim_index(source);
 	source->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	return source->is_broken ? UINT64_MAX : source->next_ns;
+}
+
+void ky_resource_look(struct ky_resource_source *source, uint64_t now_ns)
+{
+	uint64_t cpu_ns, pause_ns;
+
+	if (source->is_broken || !source->next_ns || source->is_idle || now_ns < source->look_ns ||
+	    !listens(&source->listeners))
+		return;
+	cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (ky_listeners_look(&source->listeners)) {
+		source->now_ns = now_ns;
+		put_news(source);
+		put_claim_index(source);
+	}
+	cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	source->cpu_ns += cpu_ns;
+	pause_ns = cpu_ns * KY_QUEUE_LOOK_SHARE;
+	source->look_ns = now_ns + (pause_ns > KY_QUEUE_LOOK_NS ? pause_ns : KY_QUEUE_LOOK_NS);
 }
 
 void ky_resource_tell(struct ky_resource_source *source, struct ky_resource_row *row,

@@ -30,6 +30,9 @@
 /* Bytes into the area, at once, a multiple of 8. False: there is no room, or no area. */
 typedef bool (*ky_resource_put_fn)(void *ctx, uint64_t offset, const void *bytes, size_t count);
 
+#define KY_QUEUE_LOOK_NS UINT64_C(50000000)
+#define KY_QUEUE_LOOK_SHARE 2000u
+
 struct ky_thread_counted {
 	uint32_t tid; /* 0: none */
 	bool is_there;
@@ -47,6 +50,7 @@ struct ky_resource_source {
 
 	uint64_t claim_index; /* rows put */
 	uint64_t next_ns;     /* the next reading; 0: at once */
+	uint64_t look_ns;     /* not before: the next look at the accept queues */
 	uint32_t readings;
 	bool has_head;   /* the area's is what `head` says */
 	bool is_broken;  /* no area, or no room */
@@ -75,6 +79,11 @@ uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_pro
 /* Would a step at this moment do anything? */
 bool ky_resource_is_due(const struct ky_resource_source *source, uint64_t interval_ns,
 			uint64_t now_ns);
+
+/* Between readings, whenever the caller is awake: the accept queues, which fill and empty in
+ * between. At most every KY_QUEUE_LOOK_NS, and for 1/KY_QUEUE_LOOK_SHARE of a CPU; nothing of a process that
+ * was idle at its last reading or that listens nowhere. */
+void ky_resource_look(struct ky_resource_source *source, uint64_t now_ns);
 
 /* Reads once more, whenever the next reading is due: the process ends, or its recording. Of one
  * that has ended and was not waited for yet, what the kernel still counts for it; of one that was,

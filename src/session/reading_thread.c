@@ -57,6 +57,7 @@ static uint64_t look(struct ky_reading *reading, uint64_t now_ns, bool has_woken
 		return reading->watch.due_ns;
 	ky_process_watch_look(&reading->watch, &reading->resources.source, &reading->process,
 			      now_ns);
+	ky_resource_look(&reading->resources.source, now_ns);
 	if (reading->states)
 		pass_changes_on(reading);
 	return reading->watch.due_ns;

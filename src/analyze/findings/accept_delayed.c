@@ -128,20 +128,15 @@ static void add_waits(struct acceptor *acceptors, const uint8_t *numbers,
 	}
 }
 
-/* The queue in which connections waited for the longest time in all. Readings are a second apart,
- * and each stands for the time up to the next one. */
-static const struct ky_queue_use *longest_queue(const struct ky_resource_use *use,
-						uint64_t *waited_ns)
+/* The queue in which connections waited for the longest time in all. */
+static const struct ky_queue_use *longest_queue(const struct ky_resource_use *use)
 {
 	const struct ky_queue_use *most = NULL;
 
 	for (uint32_t i = 0; i < use->queue_count; i++)
-		if (use->queues[i].pending_sum &&
-		    (!most || use->queues[i].pending_sum > most->pending_sum))
+		if (use->queues[i].waited_ns &&
+		    (!most || use->queues[i].waited_ns > most->waited_ns))
 			most = &use->queues[i];
-	if (most && use->reading_count > 1)
-		*waited_ns = most->pending_sum *
-			     ((use->to_ns - use->from_ns) / (use->reading_count - 1));
 	return most;
 }
 
@@ -180,8 +175,8 @@ static void report(struct ky_findings *findings, const struct acceptor *of,
 		   const struct ky_resource_use *use)
 {
 	const struct ky_facts *facts = &findings->facts;
-	uint64_t lasted_ns = facts->report->to_ns - facts->report->from_ns, waited_ns = 0;
-	const struct ky_queue_use *queue = longest_queue(use, &waited_ns);
+	uint64_t lasted_ns = facts->report->to_ns - facts->report->from_ns;
+	const struct ky_queue_use *queue = longest_queue(use);
 	struct ky_finding *found = queue ? ky_findings_add(findings, KY_FINDING_ACCEPT_DELAYED) :
 					   NULL;
 	uint32_t score;
@@ -194,9 +189,9 @@ static void report(struct ky_findings *findings, const struct acceptor *of,
 	found->culprit.resource = "accept queue";
 	found->confidence = KY_CONFIDENCE_LIKELY;
 	found->victims = queue->pending.max;
-	found->delay_ns = waited_ns;
+	found->delay_ns = queue->waited_ns;
 	/* What connections waited, of all that was waited for; no more than it was elsewhere. */
-	score = ky_share_ppm(waited_ns, waited_ns + facts->poll_ns + facts->ready_ns);
+	score = ky_share_ppm(queue->waited_ns, queue->waited_ns + facts->poll_ns + facts->ready_ns);
 	if (score > ky_share_ppm(of->elsewhere_ns, lasted_ns))
 		score = ky_share_ppm(of->elsewhere_ns, lasted_ns);
 	ky_finding_judge(found, score, of->worst_ns);

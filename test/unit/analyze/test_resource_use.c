@@ -258,6 +258,18 @@ static void queues__are_distinguished_and_full_at_their_limit(void **state)
 	assert_int_equal(use->findings, 1u << KY_FOUND_QUEUE_FULL);
 }
 
+static void queues__of_each_length_last_until_the_next_row(void **state)
+{
+	(void)state;
+	add_queue(1, 5, 0, 0);
+	add_queue(3, 5, 2, 0);
+	add_queue(4, 5, 1, 0);
+	add_queue(6, 5, 0, 0);
+	add_queue(9, 5, 0, 0);
+	make(0, 0);
+	assert_true(use->queues[0].waited_ns == (2 * 1 + 1 * 2) * SECOND);
+}
+
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -271,6 +283,7 @@ int main(void)
 		CASE(pressure__worst_time_between_two_readings),
 		CASE(pressure__is_a_cause_where_the_process_itself_waits),
 		CASE(queues__are_distinguished_and_full_at_their_limit),
+		CASE(queues__of_each_length_last_until_the_next_row),
 	};
 
 	return cmocka_run_group_tests_name("resource_use", tests, NULL, NULL);

@@ -19,6 +19,8 @@ const GROWTH_NONE: u64 = 20;
 /// What waits for ever, as long as it was seen to wait.
 const STUCK_NS_MIN: u64 = 500_000_000;
 const STUCK_NS_NONE: u64 = 20_000_000;
+/// kymo reads accept queues every 50 ms: of waits that fill ten readings it must have seen some.
+const QUEUED_NS_MIN: u64 = 500_000_000;
 /// What uses a CPU for nothing, in ppm of one CPU.
 const BURDEN_PPM_MIN: u64 = 200_000;
 const BURDEN_PPM_NONE: u64 = 10_000;
@@ -27,6 +29,8 @@ const BURDEN_PPM_NONE: u64 = 10_000;
 pub enum Victims {
     /// Requests of the place that has the fault, and what the program says of itself.
     Own,
+    /// The same, where they wait in an accept queue.
+    Queued,
     /// Requests of the other places, and the heartbeat.
     Others,
     /// Both: the fault makes polls long, its own and what stands behind them.
@@ -158,7 +162,7 @@ impl Run {
     pub fn waited(&self, victims: Victims, wait_ns: u64, due_ns: u64) {
         let mut harm = self.harm.lock().expect("no thread panicked");
         match victims {
-            Victims::Own | Victims::Stuck => harm.own.add(wait_ns, due_ns),
+            Victims::Own | Victims::Queued | Victims::Stuck => harm.own.add(wait_ns, due_ns),
             _ => harm.others.add(wait_ns, due_ns),
         }
     }
@@ -181,7 +185,8 @@ impl Run {
         let wall_ns = now_ns() - self.from_ns;
         let burden_ppm = harm.burden_ns * 1_000_000 / wall_ns;
         let verdict = match expected.victims {
-            Victims::Own => harm.own.verdict(),
+            Victims::Queued if harm.own.excess_ns < QUEUED_NS_MIN => "either",
+            Victims::Own | Victims::Queued => harm.own.verdict(),
             Victims::Others => harm.others.verdict(),
             Victims::All => harm.own.with(&harm.others).verdict(),
             Victims::Stuck => between(harm.own.worst_ns, STUCK_NS_NONE, STUCK_NS_MIN),

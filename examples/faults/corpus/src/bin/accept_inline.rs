@@ -35,7 +35,7 @@ async fn visit(run: Arc<Run>, address: std::net::SocketAddr, mean_us: u64, due_n
             stream.read_exact(&mut [0; 16]).await.ok()
         };
         let _ = tokio::time::timeout(left, visited).await;
-        run.waited(Victims::Own, now_ns() - from_ns, due_ns);
+        run.waited(Victims::Queued, now_ns() - from_ns, due_ns);
     }
 }
 
@@ -60,5 +60,5 @@ fn main() {
     runtime.shutdown_timeout(Duration::from_millis(200));
     let culprit = vec![NAMES[run.hit % NAMES.len()].into(), "serve".into()];
     let findings = &["accept_delayed"];
-    run.end(size.as_micros() as u64, Expected { findings, culprit, victims: Victims::Own });
+    run.end(size.as_micros() as u64, Expected { findings, culprit, victims: Victims::Queued });
 }

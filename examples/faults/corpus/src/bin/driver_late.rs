@@ -30,7 +30,8 @@ corpus::drawn! {
 
 fn main() {
     let run = Run::read("driver_late");
-    let interval = run.size(61, 6_100) as u32;
+    // Of 20 us each. What is done within 5 ms is not late.
+    let interval = run.size(300, 30_000) as u32;
     let mut builder = run.builder();
     let runtime = builder.worker_threads(1).event_interval(interval).build().expect("a runtime");
     runtime.block_on(async {

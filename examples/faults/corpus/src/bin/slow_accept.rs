@@ -27,7 +27,7 @@ async fn visit(run: Arc<Run>, address: std::net::SocketAddr, mean_us: u64) {
             stream.read_exact(&mut [0]).await.ok()
         };
         let _ = tokio::time::timeout(left, visited).await;
-        run.waited(Victims::Own, now_ns() - from_ns, 0);
+        run.waited(Victims::Queued, now_ns() - from_ns, 0);
     }
 }
 
@@ -51,5 +51,5 @@ fn main() {
     runtime.shutdown_timeout(Duration::from_millis(200));
     let culprit = vec![NAMES[run.hit % NAMES.len()].into()];
     let findings = &["accept_queue_overflow", "accept_delayed"];
-    run.end(size.as_micros() as u64, Expected { findings, culprit, victims: Victims::Own });
+    run.end(size.as_micros() as u64, Expected { findings, culprit, victims: Victims::Queued });
 }
