@@ -152,6 +152,16 @@ static void say_left_out(const struct ky_trace *trace)
 	ky_buf_release(&text);
 }
 
+static const char *open_error_text(int code)
+{
+	if (code == -ENOMEM)
+		return "out of memory";
+	if (code == -ELIBACC)
+		return "libsqlite3.so.0 cannot be loaded, so there are no queries; install "
+		       "libsqlite3-0";
+	return "SQLite does not start here";
+}
+
 static int run_process(void *ctx)
 {
 	struct ky_query_run *run = ctx;
@@ -168,8 +178,7 @@ static int run_process(void *ctx)
 		query.source_count = run->input.count;
 		code = ky_query_open(&run->query, &query);
 		if (code) {
-			ky_cli_error("%s", code == -ENOMEM ? "out of memory" :
-							     "SQLite does not start here");
+			ky_cli_error("%s", open_error_text(code));
 			code = KY_EXIT_TROUBLE;
 		}
 	}

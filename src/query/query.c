@@ -197,10 +197,13 @@ static int set_up(struct ky_query *query)
 
 int ky_query_open(struct ky_query **out, const struct ky_query_options *options)
 {
-	struct ky_query *query = ky_alloc(sizeof(*query));
+	struct ky_query *query;
 	int code;
 
 	*out = NULL;
+	if (!ky_sqlite_library_load())
+		return -ELIBACC;
+	query = ky_alloc(sizeof(*query));
 	if (!query)
 		return -ENOMEM;
 	query->options = *options;

@@ -36,6 +36,7 @@ struct ky_query_options {
 	void *ctx; /* of both */
 };
 
+/* Loads SQLite. -ELIBACC: it is not installed. */
 int ky_query_open(struct ky_query **out, const struct ky_query_options *options);
 void ky_query_close(struct ky_query *query);
 

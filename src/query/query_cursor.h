@@ -14,7 +14,7 @@
 #include <analyze/tokio_metrics.h>
 #include <query/query_table.h>
 #include <query/row_order.h>
-#include <sqlite3.h>
+#include <query/sqlite_library.h>
 
 /* What the tables of one query share. */
 struct ky_query_shared {

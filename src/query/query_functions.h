@@ -5,8 +5,8 @@
 #ifndef KY_QUERY_QUERY_FUNCTIONS_H
 #define KY_QUERY_QUERY_FUNCTIONS_H
 
+#include <query/sqlite_library.h>
 #include <read/trace.h>
-#include <sqlite3.h>
 
 struct ky_query_function {
 	const char *name, *doc;

@@ -53,6 +53,26 @@ class Made(Cli):
         return [list(row.values()) for row in self.rows("query", text, path)]
 
 
+class Library(Made):
+    """SQLite is loaded with the first query."""
+
+    def test_no_command_pays_for_what_it_does_not_need(self):
+        done = subprocess.run([KYMO, "--version"], check=True, text=True, capture_output=True,
+                              env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"})
+        self.assertIn("libc.so.6", done.stdout)
+        for name in ("sqlite", "curl", "microhttpd", "gnutls"):
+            self.assertNotIn(f"lib{name}", done.stdout)
+
+    def test_where_it_is_missing_a_query_says_so(self):
+        (self.dir / "lib").mkdir()
+        (self.dir / "lib" / "libsqlite3.so.0").touch()
+        done = self.run_kymo("query", "SELECT 1", self.made(), code=1,
+                             env={"LD_LIBRARY_PATH": str(self.dir / "lib")})
+        self.assertEqual((done.out, done.err),
+                         ("", "kymo query: libsqlite3.so.0 cannot be loaded, so there are no "
+                              "queries; install libsqlite3-0\n"))
+
+
 class Metrics(Made):
     """Values by hand: test/unit/analyze/test_tokio_metrics.c; a program: test/tokio/metrics.py."""
 
