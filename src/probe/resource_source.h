@@ -81,8 +81,8 @@ bool ky_resource_is_due(const struct ky_resource_source *source, uint64_t interv
 			uint64_t now_ns);
 
 /* Between readings, whenever the caller is awake: the accept queues, which fill and empty in
- * between. At most every KY_QUEUE_LOOK_NS, and for 1/KY_QUEUE_LOOK_SHARE of a CPU; nothing of a process that
- * was idle at its last reading or that listens nowhere. */
+ * between. At most every KY_QUEUE_LOOK_NS, and for 1/KY_QUEUE_LOOK_SHARE of a CPU; nothing of a
+ * process that was idle at its last reading or that listens nowhere. */
 void ky_resource_look(struct ky_resource_source *source, uint64_t now_ns);
 
 /* Reads once more, whenever the next reading is due: the process ends, or its recording. Of one
