@@ -265,7 +265,7 @@ test("a recording in parts: the index first, then the chunks around its worst po
   const place = mkdtempSync(join(folder, "parts-"));
   const host = join(dirname(KYMO), "test/cli/run_host");
   // Nothing is lost, however late the recorder is: a part without a chunk would never be exact.
-  const sizes = ["--ring-bytes=64M", "--segment-bytes=4M"];
+  const sizes = ["--ring-bytes=64M", "--segment-bytes=1M"];
   const words = ["run", "-q", ...sizes, "-o", place, "--", host, "2000000"];
   const made = spawnSync(KYMO, words);
   assert.equal(made.status, 0, made.stderr.toString());
