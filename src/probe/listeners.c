@@ -104,7 +104,8 @@ int ky_listeners_message(const void *bytes, size_t count, struct ky_listener *ou
 	return count ? -EPROTO : 1;
 }
 
-static int ask(int fd, uint8_t family)
+/* flags NLM_F_DUMP: for all of a family, id all zeros; else for one. */
+static int ask(int fd, uint8_t family, uint16_t flags, const struct inet_diag_sockid *id)
 {
 	struct {
 		struct nlmsghdr head;
@@ -112,11 +113,12 @@ static int ask(int fd, uint8_t family)
 	} message = {
 		.head = {.nlmsg_len = sizeof(message),
 			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+			 .nlmsg_flags = NLM_F_REQUEST | flags},
 		.request = {.sdiag_family = family,
 			    .sdiag_protocol = IPPROTO_TCP,
 			    .idiag_ext = 1u << (INET_DIAG_SKMEMINFO - 1),
-			    .idiag_states = 1u << TCP_LISTEN_STATE},
+			    .idiag_states = 1u << TCP_LISTEN_STATE,
+			    .id = *id},
 	};
 	const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 
@@ -126,32 +128,23 @@ static int ask(int fd, uint8_t family)
 	return 0;
 }
 
+static int ask_all(int fd, uint8_t family)
+{
+	const struct inet_diag_sockid any = {.idiag_sport = 0};
+
+	return ask(fd, family, NLM_F_DUMP, &any);
+}
+
 /* One socket by its address: a reading of all walks the kernel's whole table of listeners. Of
  * several at one address the kernel has one answer; the cookie says whether it is the right one. */
 static int ask_one(int fd, const struct ky_listener *of)
 {
-	struct {
-		struct nlmsghdr head;
-		struct inet_diag_req_v2 request;
-	} message = {
-		.head = {.nlmsg_len = sizeof(message),
-			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-			 .nlmsg_flags = NLM_F_REQUEST},
-		.request = {.sdiag_family = of->version == 6 ? AF_INET6 : AF_INET,
-			    .sdiag_protocol = IPPROTO_TCP,
-			    .idiag_ext = 1u << (INET_DIAG_SKMEMINFO - 1),
-			    .idiag_states = 1u << TCP_LISTEN_STATE,
-			    .id = {.idiag_sport = htons(of->port),
-				   .idiag_cookie = {(uint32_t)of->cookie,
-						    (uint32_t)(of->cookie >> 32)}}},
-	};
-	const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	struct inet_diag_sockid id = {.idiag_sport = htons(of->port),
+				      .idiag_cookie = {(uint32_t)of->cookie,
+						       (uint32_t)(of->cookie >> 32)}};
 
-	memcpy(message.request.id.idiag_src, of->address, sizeof(of->address));
-	if (sendto(fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL,
-		   (const struct sockaddr *)&kernel, sizeof(kernel)) < 0)
-		return -errno;
-	return 0;
+	memcpy(id.idiag_src, of->address, sizeof(of->address));
+	return ask(fd, of->version == 6 ? AF_INET6 : AF_INET, 0, &id);
 }
 
 static bool read_one(struct ky_listeners *listeners, int fd, const struct ky_listener *of,
@@ -171,7 +164,7 @@ static bool read_one(struct ky_listeners *listeners, int fd, const struct ky_lis
 /* The answer is made while it is asked for: nothing here waits. */
 static int read_family(struct ky_listeners *listeners, int fd, uint8_t family, uint32_t *used)
 {
-	int more = ask(fd, family);
+	int more = ask_all(fd, family);
 
 	if (more < 0)
 		return more;
