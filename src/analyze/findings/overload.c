@@ -5,6 +5,7 @@
 
 #include <analyze/findings/say.h>
 #include <analyze/wake_cause.h>
+#include <analyze/wake_walk.h>
 #include <base/alloc.h>
 #include <base/earlier.h>
 #include <base/text.h>
@@ -46,23 +47,16 @@ struct restless {
 static bool count_yields(struct restless *out, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
+	struct ky_wake_walk walk = {
+		.trace = trace, .from_ns = facts->report->from_ns, .to_ns = facts->report->to_ns};
 	struct ky_wake_namer namer = {0};
 	struct ky_wake wake;
 
 	if (ky_wake_namer_make(&namer, trace, facts->profile ? &facts->profile->code : NULL))
 		return false;
-	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
-		const struct ky_column *wakes = &trace->workers[worker].wakes;
-		uint64_t row = ky_column_find(wakes, facts->report->from_ns);
-
-		for (; row < wakes->row_count; row++) {
-			ky_trace_wake(trace, worker, row, &wake);
-			if (wake.time_ns > facts->report->to_ns)
-				break;
-			out->yielded[wake.woken] += ky_wake_namer_cause(&namer, &wake).kind ==
-						    KY_WAKE_DEFERRED;
-		}
-	}
+	while (ky_wake_walk_next(&walk, &wake))
+		out->yielded[wake.woken] += ky_wake_namer_cause(&namer, &wake).kind ==
+					    KY_WAKE_DEFERRED;
 	ky_wake_namer_release(&namer);
 	return true;
 }

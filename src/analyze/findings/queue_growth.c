@@ -10,6 +10,7 @@
 #include <analyze/findings/say.h>
 #include <analyze/share.h>
 #include <analyze/wake_cause.h>
+#include <analyze/wake_walk.h>
 #include <base/alloc.h>
 #include <base/text.h>
 
@@ -103,20 +104,13 @@ static void take_wake(struct queues *queues, const struct ky_wake *wake, bool is
 /* First the sends; then, of the tasks that they woke, what they were woken by since. */
 static void read_wakes(struct queues *queues, bool is_second)
 {
-	const struct ky_trace *trace = queues->facts->trace;
+	struct ky_wake_walk walk = {.trace = queues->facts->trace,
+				    .from_ns = queues->facts->report->from_ns,
+				    .to_ns = queues->judged_ns};
 	struct ky_wake wake;
 
-	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
-		const struct ky_column *wakes = &trace->workers[worker].wakes;
-		uint64_t row = ky_column_find(wakes, queues->facts->report->from_ns);
-
-		for (; row < wakes->row_count; row++) {
-			ky_trace_wake(trace, worker, row, &wake);
-			if (wake.time_ns > queues->judged_ns)
-				break;
-			take_wake(queues, &wake, is_second);
-		}
-	}
+	while (ky_wake_walk_next(&walk, &wake))
+		take_wake(queues, &wake, is_second);
 }
 
 static void read_polls(struct queues *queues)

@@ -6,6 +6,7 @@
 
 #include <analyze/findings/say.h>
 #include <analyze/wake_cause.h>
+#include <analyze/wake_walk.h>
 #include <base/alloc.h>
 #include <base/text.h>
 
@@ -19,25 +20,17 @@ struct own_wakes {
 static void count_wakes(struct own_wakes *counts, struct ky_wake_namer *namer,
 			const struct ky_facts *facts)
 {
-	const struct ky_trace *trace = facts->trace;
+	struct ky_wake_walk walk = {.trace = facts->trace,
+				    .from_ns = facts->report->from_ns,
+				    .to_ns = facts->report->to_ns};
 	struct ky_wake wake;
 
-	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
-		const struct ky_column *wakes = &trace->workers[worker].wakes;
-		uint64_t row = ky_column_find(wakes, facts->report->from_ns);
-
-		for (; row < wakes->row_count; row++) {
-			ky_trace_wake(trace, worker, row, &wake);
-			if (wake.time_ns > facts->report->to_ns)
-				break;
-			if (wake.waker == wake.woken &&
-			    (wake.origin & KY_WAKE_ORIGIN) == ORIGIN_OWN_POLL)
-				counts[wake.woken].in_poll++;
-			else
-				counts[wake.woken].yielded +=
-					ky_wake_namer_cause(namer, &wake).kind == KY_WAKE_DEFERRED;
-		}
-	}
+	while (ky_wake_walk_next(&walk, &wake))
+		if (wake.waker == wake.woken && (wake.origin & KY_WAKE_ORIGIN) == ORIGIN_OWN_POLL)
+			counts[wake.woken].in_poll++;
+		else
+			counts[wake.woken].yielded += ky_wake_namer_cause(namer, &wake).kind ==
+						      KY_WAKE_DEFERRED;
 }
 
 /* Time in which the workers were not parked. lasted_ns: that they were watched; a ring keeps the

@@ -10,6 +10,7 @@
 
 #include <analyze/findings/say.h>
 #include <analyze/wake_cause.h>
+#include <analyze/wake_walk.h>
 #include <base/alloc.h>
 #include <base/earlier.h>
 #include <base/text.h>
@@ -224,20 +225,15 @@ static const struct timed_wait *wait_behind(const struct timed_waits *waits,
 /* Did it wake that task in the poll after which it waited? */
 static bool has_woken(const struct ky_trace *trace, const struct timed_wait *victim, uint32_t task)
 {
-	uint64_t from_ns = victim->from_ns > NEAR_NS ? victim->from_ns - NEAR_NS : 0;
+	struct ky_wake_walk walk = {
+		.trace = trace,
+		.from_ns = victim->from_ns > NEAR_NS ? victim->from_ns - NEAR_NS : 0,
+		.to_ns = victim->from_ns};
 	struct ky_wake wake;
 
-	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
-		const struct ky_column *wakes = &trace->workers[worker].wakes;
-
-		for (uint64_t row = ky_column_find(wakes, from_ns); row < wakes->row_count; row++) {
-			ky_trace_wake(trace, worker, row, &wake);
-			if (wake.time_ns > victim->from_ns)
-				break;
-			if (wake.waker == victim->task && wake.woken == task)
-				return true;
-		}
-	}
+	while (ky_wake_walk_next(&walk, &wake))
+		if (wake.waker == victim->task && wake.woken == task)
+			return true;
 	return false;
 }
 
