@@ -5,15 +5,26 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
-/* out: where the pointer to the function goes. False: the library has none of this name. */
-static inline bool ky_library_find(void *library, void *out, const char *name)
-{
-	void *found = dlsym(library, name);
+struct ky_library_function {
+	void *out; /* where the pointer to it goes */
+	const char *name;
+};
 
-	memcpy(out, &found, sizeof(found));
-	return found != NULL;
+/* library: of dlopen(); NULL: it could not be loaded. False: it lacks one of them, or is none. */
+static inline bool ky_library_find(void *library, const struct ky_library_function *wanted,
+				   size_t count)
+{
+	for (size_t i = 0; library && i < count; i++) {
+		void *found = dlsym(library, wanted[i].name);
+
+		memcpy(wanted[i].out, &found, sizeof(found));
+		if (!found)
+			library = NULL;
+	}
+	return library != NULL;
 }
 
 #endif

@@ -2,7 +2,6 @@
 #include <query/sqlite_library.h>
 
 #include <base/library.h>
-#include <stddef.h>
 
 /* Of every version 3: the number is that of its binary interface. */
 #define LIBRARY "libsqlite3.so.0"
@@ -12,18 +11,12 @@ struct ky_sqlite_library ky_sqlite_library;
 bool ky_sqlite_library_load(void)
 {
 	struct ky_sqlite_library *sqlite = &ky_sqlite_library;
-	const struct {
-		void *out;
-		const char *name;
-	} wanted[] = {
+	const struct ky_library_function wanted[] = {
 #define WANTED(name) {&sqlite->name, "sqlite3_" #name},
 		KY_SQLITE_FUNCTIONS(WANTED)
 #undef WANTED
 	};
-	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
-	for (size_t i = 0; library && i < sizeof(wanted) / sizeof(wanted[0]); i++)
-		if (!ky_library_find(library, wanted[i].out, wanted[i].name))
-			library = NULL;
-	return library != NULL;
+	return ky_library_find(dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL), wanted,
+			       sizeof(wanted) / sizeof(wanted[0]));
 }

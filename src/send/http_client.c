@@ -49,22 +49,24 @@ static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 static void load(void)
 {
 	static const char *const names[] = {"libcurl-gnutls.so.4", "libcurl.so.4"};
+	static const struct ky_library_function wanted[] = {
+		{&curl.global_init, "curl_global_init"},
+		{&curl.easy_init, "curl_easy_init"},
+		{&curl.easy_cleanup, "curl_easy_cleanup"},
+		{&curl.easy_reset, "curl_easy_reset"},
+		{&curl.easy_setopt, "curl_easy_setopt"},
+		{&curl.easy_perform, "curl_easy_perform"},
+		{&curl.easy_getinfo, "curl_easy_getinfo"},
+		{&curl.easy_strerror, "curl_easy_strerror"},
+		{&curl.slist_append, "curl_slist_append"},
+		{&curl.slist_free_all, "curl_slist_free_all"},
+		{&curl.getdate, "curl_getdate"},
+	};
 	void *library = NULL;
 
 	for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
 		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-	curl.is_loaded = library &&
-			 ky_library_find(library, &curl.global_init, "curl_global_init") &&
-			 ky_library_find(library, &curl.easy_init, "curl_easy_init") &&
-			 ky_library_find(library, &curl.easy_cleanup, "curl_easy_cleanup") &&
-			 ky_library_find(library, &curl.easy_reset, "curl_easy_reset") &&
-			 ky_library_find(library, &curl.easy_setopt, "curl_easy_setopt") &&
-			 ky_library_find(library, &curl.easy_perform, "curl_easy_perform") &&
-			 ky_library_find(library, &curl.easy_getinfo, "curl_easy_getinfo") &&
-			 ky_library_find(library, &curl.easy_strerror, "curl_easy_strerror") &&
-			 ky_library_find(library, &curl.slist_append, "curl_slist_append") &&
-			 ky_library_find(library, &curl.slist_free_all, "curl_slist_free_all") &&
-			 ky_library_find(library, &curl.getdate, "curl_getdate") &&
+	curl.is_loaded = ky_library_find(library, wanted, sizeof(wanted) / sizeof(wanted[0])) &&
 			 curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 

@@ -2,7 +2,6 @@
 #include <serve/http_library.h>
 
 #include <base/library.h>
-#include <stddef.h>
 
 /* Of version 0.9.75, as Debian 12 has it; the number is that of its binary interface. */
 #define LIBRARY "libmicrohttpd.so.12"
@@ -12,10 +11,7 @@ struct ky_http_library ky_http_library;
 bool ky_http_library_load(void)
 {
 	struct ky_http_library *mhd = &ky_http_library;
-	const struct {
-		void *out;
-		const char *name;
-	} wanted[] = {
+	const struct ky_library_function wanted[] = {
 		{&mhd->start_daemon, "MHD_start_daemon"},
 		{&mhd->stop_daemon, "MHD_stop_daemon"},
 		{&mhd->get_connection_info, "MHD_get_connection_info"},
@@ -28,10 +24,7 @@ bool ky_http_library_load(void)
 		{&mhd->queue_response, "MHD_queue_response"},
 		{&mhd->destroy_response, "MHD_destroy_response"},
 	};
-	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
-	for (size_t i = 0; library && i < sizeof(wanted) / sizeof(wanted[0]); i++)
-		if (!ky_library_find(library, wanted[i].out, wanted[i].name))
-			library = NULL;
-	return library != NULL;
+	return ky_library_find(dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL), wanted,
+			       sizeof(wanted) / sizeof(wanted[0]));
 }
