@@ -28,7 +28,9 @@ void ky_sent_left_text(struct ky_buf *out, const struct ky_sender_totals *totals
 		ky_out_text(out, ": ");
 		ky_out_safe(out, totals->reason, strlen(totals->reason));
 	}
-	ky_out_text(out, "; `kymo upload` or the next run sends them");
+	ky_out_text(out, totals->refused_count == totals->waiting_count ?
+				 "; each was refused, so it stays here" :
+				 "; `kymo upload` or the next run sends them");
 }
 
 void ky_sent_say(void (*say)(const char *format, ...),

@@ -149,6 +149,17 @@ class Trouble(Upload):
             self.upload(server)
             self.assert_all_there(server, 60)
 
+    def test_what_cannot_be_read_stays_and_is_named(self):
+        """As a recorder leaves it that was killed inside its first write."""
+        run = self.make_run(3)
+        (run / "000001.trc").write_bytes(b"T")
+        with MockS3() as server:
+            said = self.upload(server, redact=None, code=1).stderr
+            self.assertEqual(len(server.objects), 2)
+        self.assertRegex(said, r"000001\.trc: cannot be read: .*byte 1")
+        self.assertRegex(said, r"1 left, .*000001\.trc; each was refused, so it stays here")
+        self.assertEqual((run / "000001.trc").read_bytes(), b"T")
+
     def test_a_server_that_reads_and_answers_slowly(self):
         """Slow is no error; an answer without an end ends with the time to send."""
         run = self.make_run(1)
@@ -684,8 +695,13 @@ class Records(Upload):
                     os.kill(int(pid), signal.SIGKILL)
                 process.kill()
                 process.wait()
-            self.run_kymo_to(server, "--", HOST, "1000")
-            self.assertEqual(len(server.objects), len(self.segments()))
+            err = self.run_kymo_to(server, "--", HOST, "1000")
+            # A recorder that is killed inside its first write leaves nothing to send, and says so.
+            whole = [path for path in self.segments() if subprocess.run(
+                [KYMO, "info", str(path)], capture_output=True, check=False).returncode == 0]
+            self.assertEqual(len(server.objects), len(whole), f"{self.segments()}\n{err}")
+            for path in set(self.segments()) - set(whole):
+                self.assertTrue(path.stat().st_size == 0 or str(path) in err, (path, err))
 
     def test_wrong_words_start_nothing(self):
         with MockS3() as server:
