@@ -198,11 +198,6 @@ KY_TOKIO_READS_RAW static void scan(struct table_object *object, uintptr_t start
 	}
 }
 
-static bool is_relro_within_load(const struct ky_tokio_elf *elf, const ElfW(Phdr) * relro)
-{
-	return ky_tokio_elf_is_in(elf, elf->bias + relro->p_vaddr, relro->p_memsz, PF_R, PF_X);
-}
-
 /* Read-only data is of two kinds: what the loader seals after relocation, and what was never
  * writable. */
 static bool scan_object(struct table_object *object)
@@ -214,12 +209,14 @@ static bool scan_object(struct table_object *object)
 		const ElfW(Phdr) *phdr = &elf->phdr[i];
 		uintptr_t start = elf->bias + phdr->p_vaddr, end = start + phdr->p_memsz;
 		uint32_t before = object->table_count, roots = object->found->root_count;
+		uintptr_t words, words_end;
 		bool has_slots = false;
 
 		if (end < start)
 			continue;
-		if (phdr->p_type == PT_GNU_RELRO && is_relro_within_load(elf, phdr)) {
-			scan(object, start, end);
+		if (phdr->p_type == PT_GNU_RELRO &&
+		    ky_tokio_elf_sealed(elf, phdr, &words, &words_end)) {
+			scan(object, words, words_end);
 			/* As the loader rounds: the last, partial page stays writable. */
 			if (!add_range(object->found, start & mask, end & mask))
 				return false;

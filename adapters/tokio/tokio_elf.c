@@ -293,3 +293,23 @@ bool ky_tokio_elf_is_in(const struct ky_tokio_elf *elf, uintptr_t address, size_
 	}
 	return false;
 }
+
+bool ky_tokio_elf_sealed(const struct ky_tokio_elf *elf, const ElfW(Phdr) * relro, uintptr_t *start,
+			 uintptr_t *end)
+{
+	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE), sealed_end;
+
+	*start = elf->bias + relro->p_vaddr;
+	sealed_end = *start + relro->p_memsz;
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const ElfW(Phdr) *phdr = &elf->phdr[i];
+		uintptr_t low = elf->bias + phdr->p_vaddr, high = low + phdr->p_memsz;
+
+		if (phdr->p_type != PT_LOAD || (phdr->p_flags & (PF_R | PF_X)) != PF_R ||
+		    *start < low || *start > high || sealed_end < *start)
+			continue;
+		*end = sealed_end < high ? sealed_end : high;
+		return sealed_end <= ((high + page_bytes - 1) & ~(page_bytes - 1));
+	}
+	return false;
+}

@@ -73,6 +73,14 @@ static inline const char *ky_tokio_elf_name(const struct ky_tokio_elf *elf,
 bool ky_tokio_elf_is_in(const struct ky_tokio_elf *elf, uintptr_t address, size_t bytes,
 			uint32_t flags, uint32_t without);
 
+/* Where the words of a PT_GNU_RELRO lie. Its end may be rounded up to that of the last page (lld
+ * before 18), where nothing is loaded any more.
+ *
+ * Returns  false: it is not within the pages of one readable segment, or of one with code.
+ */
+bool ky_tokio_elf_sealed(const struct ky_tokio_elf *elf, const ElfW(Phdr) * relro, uintptr_t *start,
+			 uintptr_t *end);
+
 /* Reads a loaded segment word by word, across whatever objects the compiler sees in it. */
 #define KY_TOKIO_READS_RAW __attribute__((no_sanitize_address))
 

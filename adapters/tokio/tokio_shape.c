@@ -131,9 +131,6 @@ static bool is_waker(const struct ky_tokio_elf *elf, const uintptr_t *words)
 
 bool ky_tokio_shape_may_hold(const struct ky_tokio_elf *elf, const ElfW(Phdr) * phdr)
 {
-	if (phdr->p_type == PT_GNU_RELRO)
-		return ky_tokio_elf_is_in(elf, elf->bias + phdr->p_vaddr, phdr->p_memsz, PF_R,
-					  PF_X);
 	return phdr->p_type == PT_LOAD && elf->bias == 0 &&
 	       (phdr->p_flags & (PF_R | PF_W | PF_X)) == PF_R;
 }
@@ -143,11 +140,12 @@ KY_TOKIO_READS_RAW static void each_candidate(const struct ky_tokio_elf *elf,
 {
 	for (size_t i = 0; i < elf->phdr_count; i++) {
 		const ElfW(Phdr) *phdr = &elf->phdr[i];
-		uintptr_t at = (elf->bias + phdr->p_vaddr + 7) & ~(uintptr_t)7;
-		uintptr_t end = elf->bias + phdr->p_vaddr + phdr->p_memsz;
+		uintptr_t at = elf->bias + phdr->p_vaddr, end = at + phdr->p_memsz;
 
-		if (!ky_tokio_shape_may_hold(elf, phdr))
+		if (phdr->p_type == PT_GNU_RELRO ? !ky_tokio_elf_sealed(elf, phdr, &at, &end) :
+						   !ky_tokio_shape_may_hold(elf, phdr))
 			continue;
+		at = (at + 7) & ~(uintptr_t)7;
 		for (; at + WAKER_FUNCTIONS * sizeof(at) <= end; at += sizeof(at))
 			if (resembles_waker(elf, (const uintptr_t *)at) && !visit(ctx, at))
 				return;

@@ -31,8 +31,8 @@ void ky_tokio_shape_wakers(const struct ky_tokio_elf *elf, ky_tokio_shape_fn vis
 bool ky_tokio_shape_are_functions(const struct ky_tokio_elf *elf, const uintptr_t *words,
 				  size_t count);
 
-/* Segments that may hold addresses of code: those that the loader seals after relocation, and in a
- * program that was linked to a fixed address those that were never writable. */
+/* Segments that may hold addresses of code beside those that the loader seals after relocation: in
+ * a program that was linked to a fixed address, what was never writable. */
 bool ky_tokio_shape_may_hold(const struct ky_tokio_elf *elf, const ElfW(Phdr) * phdr);
 
 #endif

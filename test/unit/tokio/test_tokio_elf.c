@@ -250,6 +250,35 @@ static void code__walk_reaches_what_is_called_and_nothing_else(void **state)
 	ky_tokio_elf_close(&elf);
 }
 
+/* As lld before 18 writes it: the sealed part ends with the page, beyond what is loaded of it. */
+static void sealed__ends_where_the_loaded_segment_does(void **state)
+{
+	ElfW(Phdr) phdrs[] = {
+		{.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x1000, .p_memsz = 0x1000},
+		{.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = 0x2840, .p_memsz = 0x14a8},
+		{.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = 0x4ce8, .p_memsz = 0x39},
+		{.p_type = PT_GNU_RELRO, .p_flags = PF_R, .p_vaddr = 0x2840, .p_memsz = 0x17c0},
+	};
+	const struct ky_tokio_elf elf = {.bias = 0x10000, .phdr = phdrs, .phdr_count = 4};
+	ElfW(Phdr) *relro = &phdrs[3];
+	uintptr_t start, end;
+
+	(void)state;
+	assert_true(ky_tokio_elf_sealed(&elf, relro, &start, &end));
+	assert_int_equal(start, 0x12840);
+	assert_int_equal(end, 0x13ce8);
+	relro->p_memsz = 0x1400; /* as GNU ld writes it */
+	assert_true(ky_tokio_elf_sealed(&elf, relro, &start, &end));
+	assert_int_equal(end, 0x13c40);
+	relro->p_memsz = 0x17c1;
+	assert_false(ky_tokio_elf_sealed(&elf, relro, &start, &end));
+	relro->p_memsz = UINT64_MAX;
+	assert_false(ky_tokio_elf_sealed(&elf, relro, &start, &end));
+	relro->p_vaddr = 0x1800;
+	relro->p_memsz = 0x100;
+	assert_false(ky_tokio_elf_sealed(&elf, relro, &start, &end));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -264,6 +293,7 @@ int main(void)
 		CASE(elf__hostile_section_headers_do_not_fault),
 		CASE(elf__large_string_table_is_not_kept),
 		CASE(elf__hostile_symbols_do_not_fault),
+		CASE(sealed__ends_where_the_loaded_segment_does),
 	};
 
 	return cmocka_run_group_tests_name("tokio_elf", tests, NULL, NULL);
