@@ -61,14 +61,15 @@ def counts(kymo, traces):
     return table
 
 
-def build(options, package, *arguments, profile="release"):
-    environment = dict(os.environ, CARGO_TARGET_DIR=str(options.target))
+def build(options, package, *arguments, profile="release", target=None, flags=None):
+    environment = dict(os.environ, CARGO_TARGET_DIR=str(target or options.target),
+                       **({"RUSTFLAGS": flags} if flags else {}))
     done = subprocess.run(
         ["cargo", "build", "--locked", "--quiet", "--profile", profile, "-p", package, *arguments],
         cwd=ROOT / "crates", env=environment, text=True, capture_output=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"cargo build -p {package} failed:\n{done.stderr}")
-    return options.target / ("debug" if profile == "dev" else profile) / "examples"
+    return (target or options.target) / ("debug" if profile == "dev" else profile) / "examples"
 
 
 def compare(tap, options, name, ran):
@@ -492,6 +493,23 @@ def check_matrix(tap, options):
             compare(tap, options, f"{label}, stripped", run([bare], pathlib.Path(name) / "bare"))
 
 
+def check_unstable_numbers(tap, options):
+    """What Tokio says of a runtime with `tokio_unstable` alone: queues, steals, the pool."""
+    folder = build(options, "kymo", "--example", "named_runtimes", "--features", "metrics",
+                   profile="dev", target=options.build / "crates-matrix" / "unstable",
+                   flags="--cfg tokio_unstable")
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        ran = run([folder / "named_runtimes"], pathlib.Path(name))
+        rows = [row["fields"] for row in events_of(options.kymo, ran.folder / "traces")
+                if row["event"] == "RuntimeMetricsEvent"]
+        absent = {name for row in rows for name, value in row.items() if value is None}
+        tap.check(ran.status == 0 and rows and not absent,
+                  "unstable: every number of a runtime is there", f"{absent}\n{ran.detail()}")
+        front = [row for row in rows if row["runtime_name"] == "front"]
+        tap.check(front and front[-1]["spawned"] >= front[-1]["alive_tasks"] == 7,
+                  "unstable: the last ones count the tasks", str(front[-1:]))
+
+
 TWO = """
 [dependencies.tokio_old]
 package = "tokio"
@@ -583,7 +601,7 @@ def check_package(tap, options):
 GATE = (check_help, check_minimal, check_events, check_wrapped)
 ALL = GATE + (check_runtimes, check_attached, check_libraries, check_attacked, check_hook,
               check_allocations, check_features, check_tests, check_package, check_two_tokios,
-              check_matrix)
+              check_unstable_numbers, check_matrix)
 
 
 def main():
