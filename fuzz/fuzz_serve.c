@@ -102,13 +102,15 @@ static uint64_t show_map(const uint8_t *bytes, size_t count)
 {
 	static const struct ky_map_view views[] = {{0, 0, 100}, {0, 1, 1}, {1000000, 2000000, 7}};
 	struct ky_trace_map map = {.count = 0};
+	const struct ky_served_file one = {.fd = make_file(bytes, count), .bytes = count};
+	const struct ky_served_file other = {.fd = make_file(bytes, count), .bytes = count};
 	uint64_t digest = 0;
 	struct ky_buf out;
+	int err = ky_trace_map_add(&map, &one, "0123456789abcdef");
+	int second = ky_trace_map_add(&map, &other, "0123456789abcdee");
 
 	ky_buf_init(&out, 0);
-	if (!ky_trace_map_add(&map, make_file(bytes, count), count, "0123456789abcdef") &&
-	    !ky_trace_map_add(&map, make_file(bytes, count), count, "0123456789abcdee") &&
-	    !ky_trace_map_finish(&map)) {
+	if (!err && !second && !ky_trace_map_finish(&map)) {
 		for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
 			ky_buf_clear(&out);
 			ky_trace_map_json(&out, &map, &views[i]);

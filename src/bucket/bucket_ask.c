@@ -119,6 +119,8 @@ int ky_bucket_range(struct ky_s3_client *client, const struct ky_bucket_part *pa
 	at = err ? -1 : find_range(&answer, part);
 	if (!err && at < 0)
 		err = say_no_range(client, &answer, why);
+	if (!err && answer.status != 206 && part->count < part->object_bytes)
+		client->gives_no_ranges = true;
 	if (!err)
 		err = ky_buf_append(out, answer.body.bytes + at, part->count);
 	if (err == -ENOMEM || err == KYMO_E_LIMIT)

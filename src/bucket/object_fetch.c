@@ -70,7 +70,7 @@ static int copy_range(struct fetch *fetch, uint64_t from, uint64_t to)
 
 /* ---- the map ---- */
 
-static bool may_have_map(const struct ky_bucket_object *object)
+bool ky_object_may_have_map(const struct ky_bucket_object *object)
 {
 	const char *suffix = ky_trace_file_suffix(object->key);
 
@@ -85,7 +85,7 @@ static int read_map(struct ky_segment_map *map, struct ky_s3_client *client,
 	uint64_t wanted = TAIL_BYTES < object->bytes ? TAIL_BYTES : object->bytes;
 	int64_t result;
 
-	if (!may_have_map(object))
+	if (!ky_object_may_have_map(object))
 		return KYMO_E_UNSUPPORTED;
 	for (uint32_t tries = 0;; tries++) {
 		int err;

@@ -25,6 +25,9 @@ struct ky_fetched {
 	bool is_left_out;                  /* the caller's: it could not be had */
 };
 
+/* False: by its name it has no index. */
+bool ky_object_may_have_map(const struct ky_bucket_object *object);
+
 /* Reads the map alone. out: all zeros. Returns 0; KYMO_E_UNSUPPORTED: it has none; -EIO .. with
  * why. Release it in any case. *fetched_bytes: added to. */
 int ky_object_map(struct ky_segment_map *out, struct ky_s3_client *client,

@@ -33,6 +33,7 @@ struct ky_s3_client {
 	char region[64];        /* that the server named; "": that of the keys */
 	int64_t clock_ahead_ns; /* the server's clock, of ours */
 	bool is_reading;        /* for what a sentence says is not allowed */
+	bool gives_no_ranges;   /* the server gave the whole where a range was asked for */
 };
 
 /* Returns 0; KYMO_E_UNSUPPORTED, -ENOENT with why; -ENOMEM. */

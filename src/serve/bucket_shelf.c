@@ -13,6 +13,7 @@
 #include <kymo/base.h>
 #include <pthread.h>
 #include <send/dump_name.h>
+#include <serve/shelf_copies.h>
 #include <ship/trace_file.h>
 #include <ship/unnamed_file.h>
 #include <stdio.h>
@@ -42,6 +43,7 @@ struct ky_bucket_shelf {
 	uint64_t serial; /* of the list: rows move with it */
 	bool is_closing, is_started, has_asked;
 	pthread_t reader;
+	struct ky_shelf_copies *copies;        /* of what is read by ranges */
 	struct ky_s3_client reading, fetching; /* of the reader; of who fetches */
 	pthread_mutex_t fetch_mutex;           /* of `fetching`; held for long */
 	pthread_mutex_t files_mutex;           /* of the files */
@@ -341,7 +343,7 @@ static int fetch_all(struct ky_bucket_shelf *shelf, const struct objects *object
 		err = ky_object_fetch(&fetched, &shelf->fetching, &objects->all[i], &range, fd,
 				      reason);
 		if (err)
-			(void)snprintf(why, KY_LISTING_WHY_BYTES, "%.200s: %.400s",
+			(void)snprintf(why, KY_SERVED_WHY_BYTES, "%.200s: %.400s",
 				       objects->all[i].key, reason);
 	}
 	return err;
@@ -358,7 +360,7 @@ static int fetch(struct ky_bucket_shelf *shelf, const struct objects *objects, u
 	for (uint32_t i = 0; i < objects->count; i++)
 		all += objects->all[i].bytes;
 	if (all > shelf->bytes_max) {
-		(void)snprintf(why, KY_LISTING_WHY_BYTES,
+		(void)snprintf(why, KY_SERVED_WHY_BYTES,
 			       "this trace has %" PRIu64
 			       " MB, more than kymo serve fetches; start it "
 			       "with a narrower --from and --to",
@@ -367,7 +369,7 @@ static int fetch(struct ky_bucket_shelf *shelf, const struct objects *objects, u
 	}
 	fd = ky_unnamed_file_temporary();
 	if (fd < 0) {
-		(void)snprintf(why, KY_LISTING_WHY_BYTES,
+		(void)snprintf(why, KY_SERVED_WHY_BYTES,
 			       "no temporary file can be made where TMPDIR says: %s",
 			       kymo_error_text(fd));
 		return fd;
@@ -375,7 +377,7 @@ static int fetch(struct ky_bucket_shelf *shelf, const struct objects *objects, u
 	err = fetch_all(shelf, objects, fd, why);
 	end = err ? 0 : lseek(fd, 0, SEEK_END);
 	if (!err && end <= 0) {
-		(void)snprintf(why, KY_LISTING_WHY_BYTES, "nothing of this trace is in that time");
+		(void)snprintf(why, KY_SERVED_WHY_BYTES, "nothing of this trace is in that time");
 		err = -ENODATA;
 	}
 	*bytes = (uint64_t)end;
@@ -452,30 +454,75 @@ static const struct ky_listed *find(void *ctx, const char *id)
 	return strlen(id) == KY_LISTED_ID_BYTES - 1 && !*end ? find_row(shelf, number, 0) : NULL;
 }
 
-static int open_file(void *ctx, const char *id, uint64_t *bytes, char etag[KY_LISTED_ETAG_BYTES],
-		     char *name, size_t name_bytes, char *why)
+/* What a row is made of. Returns 0; -ENOENT, -ENOMEM; drop the objects in any case. */
+static int find_objects(struct objects *objects, struct ky_bucket_shelf *shelf, const char *id,
+			char name[NAME_MAX + 1])
 {
-	struct ky_bucket_shelf *shelf = ctx;
-	struct objects objects = {.all = NULL};
 	const struct ky_listed *row;
-	int fd = -ENOENT, err = -ENOENT;
+	int err = -ENOENT;
 
+	*objects = (struct objects){.all = NULL};
 	(void)pthread_mutex_lock(&shelf->mutex);
 	row = find(shelf, id);
 	if (row) {
-		(void)snprintf(name, name_bytes, "%s", row->name);
-		err = copy_objects(&objects, shelf, (uint32_t)(row - shelf->rows));
+		(void)snprintf(name, NAME_MAX + 1, "%s", row->name);
+		err = copy_objects(objects, shelf, (uint32_t)(row - shelf->rows));
 	}
 	(void)pthread_mutex_unlock(&shelf->mutex);
-	if (!err)
-		fd = open_kept(shelf, objects.id, bytes);
-	if (!err && fd < 0)
-		fd = open_fetched(shelf, &objects, bytes, why);
-	if (fd >= 0)
-		(void)snprintf(etag, KY_LISTED_ETAG_BYTES, "\"%016" PRIx64 "-%" PRIx64 "-0\"",
-			       objects.id, *bytes);
+	return err;
+}
+
+/* All of an object is what the page reads then, and it can have ranges of that. */
+static bool is_as_stored(const struct ky_bucket_shelf *shelf)
+{
+	return !shelf->query.from_unix_ns && !shelf->query.to_unix_ns;
+}
+
+static int open_made(struct ky_bucket_shelf *shelf, const struct objects *objects,
+		     struct ky_served_file *out, char *why)
+{
+	out->fd = open_kept(shelf, objects->id, &out->bytes);
+	if (out->fd < 0)
+		out->fd = open_fetched(shelf, objects, &out->bytes, why);
+	(void)snprintf(out->etag, sizeof(out->etag), "\"%016" PRIx64 "-%" PRIx64 "-0\"",
+		       objects->id, out->bytes);
+	return out->fd < 0 ? out->fd : 0;
+}
+
+static int open_file(void *ctx, const char *id, struct ky_served_file *out, char *why)
+{
+	struct ky_bucket_shelf *shelf = ctx;
+	char name[NAME_MAX + 1] = "";
+	struct objects objects;
+	int err = find_objects(&objects, shelf, id, name);
+
+	*out = (struct ky_served_file){.fd = -1};
+	if (!err && is_as_stored(shelf))
+		err = ky_shelf_copies_take(shelf->copies, objects.id, objects.all, objects.count,
+					   out, why);
+	else if (!err)
+		err = open_made(shelf, &objects, out, why);
+	memcpy(out->name, name, sizeof(name));
 	drop_objects(&objects);
-	return fd;
+	return err;
+}
+
+static int open_segments(void *ctx, const char *id, struct ky_served_file *out, char *why)
+{
+	struct ky_bucket_shelf *shelf = ctx;
+	char name[NAME_MAX + 1] = "";
+	struct objects objects;
+	int err = find_objects(&objects, shelf, id, name);
+
+	*out = (struct ky_served_file){.fd = -1};
+	for (uint32_t i = 0; !err && i < objects.count; i++)
+		if (!ky_object_may_have_map(&objects.all[i]))
+			err = KYMO_E_UNSUPPORTED;
+	if (!err)
+		err = ky_shelf_copies_take(shelf->copies, objects.id, objects.all, objects.count,
+					   out, why);
+	drop_objects(&objects);
+	return err;
 }
 
 /* ---- the shelf ---- */
@@ -504,7 +551,15 @@ static void end(void *ctx)
 
 struct ky_listing ky_bucket_shelf_listing(struct ky_bucket_shelf *shelf)
 {
-	return (struct ky_listing){shelf, begin, end, find, open_file, true};
+	return (struct ky_listing){.ctx = shelf,
+				   .begin = begin,
+				   .end = end,
+				   .find = find,
+				   .open_file = open_file,
+				   .open_segments = open_segments,
+				   .from_unix_ns = shelf->query.from_unix_ns,
+				   .to_unix_ns = shelf->query.to_unix_ns,
+				   .is_slow = true};
 }
 
 static int start(struct ky_bucket_shelf *shelf)
@@ -544,6 +599,8 @@ int ky_bucket_shelf_open(struct ky_bucket_shelf **out, const struct ky_bucket_qu
 	if (!err)
 		err = ky_bucket_connect(&shelf->fetching, query->place.bucket, why);
 	if (!err)
+		err = ky_shelf_copies_open(&shelf->copies, query->place.bucket, bytes_max, why);
+	if (!err)
 		err = ky_object_list_read(&list, &shelf->reading, query, why);
 	if (!err)
 		err = take_list(shelf, &list);
@@ -566,6 +623,7 @@ void ky_bucket_shelf_stop(struct ky_bucket_shelf *shelf)
 		return;
 	ky_http_client_stop_at(shelf->reading.http, 0);
 	ky_http_client_stop_at(shelf->fetching.http, 0);
+	ky_shelf_copies_stop(shelf->copies);
 }
 
 void ky_bucket_shelf_close(struct ky_bucket_shelf *shelf)
@@ -586,6 +644,7 @@ void ky_bucket_shelf_close(struct ky_bucket_shelf *shelf)
 	drop_rows(shelf->rows, shelf->count);
 	ky_free(shelf->places);
 	ky_object_list_release(&shelf->list);
+	ky_shelf_copies_close(shelf->copies);
 	ky_s3_client_close(&shelf->reading);
 	ky_s3_client_close(&shelf->fetching);
 	ky_free(shelf);

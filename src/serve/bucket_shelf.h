@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* bucket_shelf.h - the traces of a bucket for the server's list, fetched when one is opened.
+/* bucket_shelf.h - the traces of a bucket for the server's list, fetched as the page reads them.
  *
  * A row is a segment; with a time it is a process, whose segments in that time are one trace. It
  * says what names and indexes say, which a thread reads, newest first. While requests come, the
- * bucket is listed anew each KY_SHELF_LIST_NS.
+ * bucket is listed anew each KY_SHELF_LIST_NS. Ranges of an object, its index and chunks of it are
+ * fetched as they are asked for (shelf_copies.h); of a time as one file, all of that is, first.
  * Place:   bucket, prefix and choice are fixed when it is opened: no client names any.
- * Memory:  KY_OBJECTS_MAX rows. On disk, below TMPDIR and without names, KY_SHELF_FILES traces of
- *          at most bytes_max; the one that was not opened for longest gives way.
- * Time:    traces are fetched one after the other; one that was fetched already is not held up.
+ * Memory:  KY_OBJECTS_MAX rows. On disk, below TMPDIR and without names, bytes_max of ranges, and
+ *          KY_SHELF_FILES traces of a time of at most bytes_max; the one that was not opened for
+ *          longest gives way.
+ * Time:    traces of a time are fetched one after the other; what was fetched
+ *          already is not held up.
  * Threads: any; one of its own reads.
  */
 #ifndef KY_SERVE_BUCKET_SHELF_H

@@ -243,19 +243,27 @@ static enum MHD_Result give_no_part(struct MHD_Connection *connection, uint64_t 
 	return ky_http_queue(connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, response);
 }
 
+enum ky_http_range ky_http_wanted(struct MHD_Connection *connection, uint64_t bytes,
+				  const char *etag, uint64_t *from, uint64_t *count)
+{
+	const char *wanted = ky_http_header(connection, MHD_HTTP_HEADER_RANGE);
+	const char *if_range = ky_http_header(connection, "If-Range");
+
+	return ky_http_range(if_range && strcmp(if_range, etag) != 0 ? NULL : wanted, bytes, from,
+			     count);
+}
+
 /* Takes the descriptor. */
 enum MHD_Result ky_http_give_file(struct MHD_Connection *connection, int fd, uint64_t bytes,
 				  const char *etag, const char *name)
 {
-	const char *wanted = ky_http_header(connection, MHD_HTTP_HEADER_RANGE);
-	const char *if_range = ky_http_header(connection, "If-Range");
 	struct MHD_Response *response;
-	enum ky_http_range range;
 	uint64_t from, count;
+	enum ky_http_range range = ky_http_wanted(connection, bytes, etag, &from, &count);
 	char part[96];
 
-	range = ky_http_range(if_range && strcmp(if_range, etag) != 0 ? NULL : wanted, bytes, &from,
-			      &count);
+	if (fd < 0)
+		return MHD_NO;
 	if (range == KY_HTTP_NO_PART || ky_http_is_known(connection, etag)) {
 		(void)close(fd);
 		return range == KY_HTTP_NO_PART ? give_no_part(connection, bytes) :

@@ -11,6 +11,7 @@
 #define KY_SERVE_HTTP_ANSWER_H
 
 #include <base/buf.h>
+#include <serve/http_check.h>
 #include <serve/http_library.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,6 +57,10 @@ enum MHD_Result ky_http_give_text(struct MHD_Connection *connection, struct ky_b
 /* Has the client what it would get? */
 bool ky_http_is_known(struct MHD_Connection *connection, const char *etag);
 enum MHD_Result ky_http_give_known(struct MHD_Connection *connection, const char *etag);
+
+/* Which bytes of a file the request asks for. */
+enum ky_http_range ky_http_wanted(struct MHD_Connection *connection, uint64_t bytes,
+				  const char *etag, uint64_t *from, uint64_t *count);
 
 /* Takes the descriptor of a file of so many bytes. */
 enum MHD_Result ky_http_give_file(struct MHD_Connection *connection, int fd, uint64_t bytes,

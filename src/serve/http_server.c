@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <kymo/base.h>
 #include <limits.h>
-#include <serve/http_library.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <serve/http_answer.h>
@@ -28,6 +27,7 @@
 #define THREADS 4u /* where a trace may have to be fetched first */
 #define POLICY_BYTES_MAX 1024u
 #define PART_BYTES_MAX (64u << 20)
+#define READ_AHEAD_BYTES (1u << 20)
 #define TEXT_PLAIN "text/plain; charset=utf-8"
 #define TEXT_HTML "text/html; charset=utf-8"
 #define LIST_POLICY                                                                                \
@@ -205,64 +205,86 @@ static const char *after(const char *path, const char *prefix)
 	return strncmp(path, prefix, bytes) == 0 ? path + bytes : NULL;
 }
 
-static enum MHD_Result give_trace(struct ky_http_server *server, struct MHD_Connection *connection,
-				  const char *id)
+/* Brings what the answer needs of a file that is elsewhere, and some more: the page reads on. */
+static int fetch_answer(const struct ky_served_file *file, struct MHD_Connection *connection,
+			char *why)
 {
-	char etag[KY_LISTED_ETAG_BYTES], name[NAME_MAX + 1], why[KY_LISTING_WHY_BYTES] = "";
+	uint64_t from, count;
+	enum ky_http_range range = ky_http_wanted(connection, file->bytes, file->etag, &from,
+						  &count);
+
+	if (range == KY_HTTP_NO_PART || ky_http_is_known(connection, file->etag))
+		return 0;
+	count = count > READ_AHEAD_BYTES ? count : READ_AHEAD_BYTES;
+	return file->fetch(file->ctx, from, count < file->bytes - from ? count : file->bytes - from,
+			   why);
+}
+
+static enum MHD_Result give_trace(struct ky_http_server *server, struct MHD_Connection *connection,
+				  const char *id, bool is_head)
+{
 	const char *serial = server->cut ? after(id, "live-") : NULL;
-	uint64_t bytes;
-	int fd;
+	char why[KY_SERVED_WHY_BYTES] = "";
+	struct ky_served_file file;
+	enum MHD_Result result;
+	int err;
 
 	if (server->cut && strcmp(id, "live") == 0)
 		return lead_to_copy(server, connection);
 	if (serial)
 		return give_copy(server, connection, serial);
 	(void)pthread_mutex_unlock(&server->answering);
-	fd = server->listing.open_file(server->listing.ctx, id, &bytes, etag, name, sizeof(name),
-				       why);
+	err = server->listing.open_file(server->listing.ctx, id, &file, why);
+	if (!err && file.fetch && !is_head)
+		err = fetch_answer(&file, connection, why);
 	(void)pthread_mutex_lock(&server->answering);
-	if (fd < 0 && why[0])
-		return ky_http_say(connection, MHD_HTTP_BAD_GATEWAY, why);
-	if (fd < 0)
-		return ky_http_say(connection, MHD_HTTP_NOT_FOUND,
-				   "This trace is not there any more; reload the list of traces.");
-	return ky_http_give_file(connection, fd, bytes, etag, name);
+	if (err && why[0])
+		result = ky_http_say(connection, MHD_HTTP_BAD_GATEWAY, why);
+	else if (err)
+		result = ky_http_say(
+			connection, MHD_HTTP_NOT_FOUND,
+			"This trace is not there any more; reload the list of traces.");
+	else
+		result = ky_http_give_file(connection, dup(file.fd), file.bytes, file.etag,
+					   file.name);
+	ky_served_file_release(&file);
+	return result;
 }
 
 /* ---- many segments ---- */
 
-/* Opens all files of the list. Returns 0; an error that was answered by *result. */
-static int open_map(struct ky_trace_map *map, struct ky_http_server *server,
-		    struct MHD_Connection *connection, const char *ids, enum MHD_Result *result)
+/* Opens all files of the list. Returns 0; an error that is answered. */
+static int open_map(struct ky_trace_map *map, struct ky_http_server *server, const char *ids)
 {
-	char etag[KY_LISTED_ETAG_BYTES], name[NAME_MAX + 1], why[KY_LISTING_WHY_BYTES] = "";
 	char id[KY_HTTP_ID_BYTES];
 	int next, err = 0;
-	uint64_t bytes;
 
+	map->from_unix_ns = server->listing.from_unix_ns;
+	map->to_unix_ns = server->listing.to_unix_ns;
 	while (!err && (next = ky_http_next_id(&ids, id)) != 0) {
-		int fd = -1;
+		struct ky_served_file file;
 
-		if (next < 0 || map->count == KY_HTTP_IDS_MAX) {
-			err = -EINVAL;
-			break;
-		}
-		(void)pthread_mutex_unlock(&server->answering);
-		fd = server->listing.open_file(server->listing.ctx, id, &bytes, etag, name,
-					       sizeof(name), why);
-		(void)pthread_mutex_lock(&server->answering);
-		err = fd < 0 ? fd : ky_trace_map_add(map, fd, bytes, id);
+		if (next < 0 || map->file_count == KY_HTTP_IDS_MAX)
+			return -EINVAL;
+		err = server->listing.open_segments(server->listing.ctx, id, &file, map->why);
+		if (!err)
+			err = ky_trace_map_add(map, &file, id);
+		else if (err == KYMO_E_UNSUPPORTED)
+			(void)snprintf(map->why, sizeof(map->why),
+				       "This trace has no index, so it can only be opened whole.");
 	}
-	if (!err)
-		err = ky_trace_map_finish(map);
+	return err ? err : ky_trace_map_finish(map);
+}
+
+static enum MHD_Result say_no_map(struct MHD_Connection *connection, const struct ky_trace_map *map,
+				  int err)
+{
 	if (err == KYMO_E_UNSUPPORTED)
-		*result = ky_http_say(connection, MHD_HTTP_UNPROCESSABLE_CONTENT, map->why);
-	else if (err && why[0])
-		*result = ky_http_say(connection, MHD_HTTP_BAD_GATEWAY, why);
-	else if (err)
-		*result = ky_http_say(connection, MHD_HTTP_NOT_FOUND,
-				      "These traces are not all there any more; reload the list.");
-	return err;
+		return ky_http_say(connection, MHD_HTTP_UNPROCESSABLE_CONTENT, map->why);
+	if (map->why[0])
+		return ky_http_say(connection, MHD_HTTP_BAD_GATEWAY, map->why);
+	return ky_http_say(connection, MHD_HTTP_NOT_FOUND,
+			   "These traces are not all there any more; reload the list.");
 }
 
 /* Times and pieces of the address. */
@@ -292,13 +314,19 @@ static enum MHD_Result give_map(struct ky_http_server *server, struct MHD_Connec
 				const char *ids)
 {
 	struct ky_trace_map map = {.count = 0};
-	enum MHD_Result result = MHD_NO;
+	enum MHD_Result result;
 	struct ky_map_view view;
 	struct ky_buf text;
+	int err;
 
 	if (!read_view(&view, connection))
 		return say_no_view(connection);
-	if (!open_map(&map, server, connection, ids, &result)) {
+	(void)pthread_mutex_unlock(&server->answering);
+	err = open_map(&map, server, ids);
+	(void)pthread_mutex_lock(&server->answering);
+	if (err) {
+		result = say_no_map(connection, &map, err);
+	} else {
 		ky_buf_init(&text, 0);
 		ky_trace_map_json(&text, &map, &view);
 		result = ky_http_give_text(connection, &text, "application/json", LIST_POLICY);
@@ -307,39 +335,47 @@ static enum MHD_Result give_map(struct ky_http_server *server, struct MHD_Connec
 	return result;
 }
 
+static enum MHD_Result give_bytes(struct MHD_Connection *connection, const struct ky_buf *part)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(part->used, part->bytes,
+									MHD_RESPMEM_MUST_COPY);
+
+	if (response)
+		ky_http_add_common(response, "application/octet-stream",
+				   "default-src 'none'; frame-ancestors 'none'; sandbox",
+				   "no-store");
+	return ky_http_queue(connection, MHD_HTTP_OK, response);
+}
+
 static enum MHD_Result give_part(struct ky_http_server *server, struct MHD_Connection *connection,
 				 const char *ids)
 {
 	struct ky_trace_map map = {.count = 0};
-	enum MHD_Result result = MHD_NO;
-	struct MHD_Response *response;
+	enum MHD_Result result;
 	struct ky_map_view view;
 	struct ky_buf part;
-	int err;
+	int unopened, err = 0;
 
 	if (!read_view(&view, connection) || !view.to_ns)
 		return say_no_view(connection);
-	if (open_map(&map, server, connection, ids, &result)) {
-		ky_trace_map_release(&map);
-		return result;
-	}
 	ky_buf_init(&part, PART_BYTES_MAX);
-	err = ky_trace_map_part(&part, &map, view.from_ns, view.to_ns);
-	if (err == KYMO_E_LIMIT) {
+	(void)pthread_mutex_unlock(&server->answering);
+	unopened = open_map(&map, server, ids);
+	if (!unopened)
+		err = ky_trace_map_part(&part, &map, view.from_ns, view.to_ns);
+	(void)pthread_mutex_lock(&server->answering);
+	if (unopened)
+		result = say_no_map(connection, &map, unopened);
+	else if (err == KYMO_E_LIMIT)
 		result = ky_http_say(connection, MHD_HTTP_CONTENT_TOO_LARGE,
 				     map.why[0] ? map.why : "This part is too large; zoom in.");
-	} else if (err) {
+	else if (err && map.why[0])
+		result = ky_http_say(connection, MHD_HTTP_BAD_GATEWAY, map.why);
+	else if (err)
 		result = ky_http_say(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
 				     "The files cannot be read any more, or memory is short.");
-	} else {
-		response = MHD_create_response_from_buffer(part.used, part.bytes,
-							   MHD_RESPMEM_MUST_COPY);
-		if (response)
-			ky_http_add_common(response, "application/octet-stream",
-					   "default-src 'none'; frame-ancestors 'none'; sandbox",
-					   "no-store");
-		result = ky_http_queue(connection, MHD_HTTP_OK, response);
-	}
+	else
+		result = give_bytes(connection, &part);
 	ky_buf_release(&part);
 	ky_trace_map_release(&map);
 	return result;
@@ -435,7 +471,7 @@ static const char *pass_token(const struct ky_http_server *server,
 }
 
 static enum MHD_Result give(struct ky_http_server *server, struct MHD_Connection *connection,
-			    const char *path)
+			    const char *path, bool is_head)
 {
 	const char *rest;
 
@@ -451,7 +487,7 @@ static enum MHD_Result give(struct ky_http_server *server, struct MHD_Connection
 	case KY_HTTP_FACTS:
 		return give_facts(server, connection, rest);
 	case KY_HTTP_TRACE:
-		return give_trace(server, connection, rest);
+		return give_trace(server, connection, rest, is_head);
 	case KY_HTTP_MAP:
 		return give_map(server, connection, rest);
 	case KY_HTTP_MAP_PART:
@@ -512,7 +548,7 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 			"This address lacks the token; use the whole address that kymo serve "
 			"printed.");
 	(void)pthread_mutex_lock(&server->answering);
-	result = give(server, connection, path);
+	result = give(server, connection, path, strcmp(method, "HEAD") == 0);
 	(void)pthread_mutex_unlock(&server->answering);
 	return result;
 }

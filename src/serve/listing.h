@@ -6,9 +6,8 @@
 #ifndef KY_SERVE_LISTING_H
 #define KY_SERVE_LISTING_H
 
+#include <serve/served_file.h>
 #include <serve/trace_list.h>
-
-#define KY_LISTING_WHY_BYTES 768u
 
 struct ky_listing {
 	void *ctx;
@@ -17,10 +16,14 @@ struct ky_listing {
 					 bool *is_cut);
 	void (*end)(void *ctx);
 	const struct ky_listed *(*find)(void *ctx, const char *id);
-	/* why: KY_LISTING_WHY_BYTES, the sentence of what is not -ENOENT. */
-	int (*open_file)(void *ctx, const char *id, uint64_t *bytes,
-			 char etag[KY_LISTED_ETAG_BYTES], char *name, size_t name_bytes, char *why);
-	bool is_slow; /* open_file() may take long: other requests are answered meanwhile */
+	/* A trace as one file. why: KY_SERVED_WHY_BYTES, the sentence of what is not -ENOENT.
+	 * Returns 0; an error, and then there is no file. */
+	int (*open_file)(void *ctx, const char *id, struct ky_served_file *out, char *why);
+	/* What it is made of, as its segments are stored, for a map of them. Returns the same;
+	 * KYMO_E_UNSUPPORTED: by their names they have no index. */
+	int (*open_segments)(void *ctx, const char *id, struct ky_served_file *out, char *why);
+	uint64_t from_unix_ns, to_unix_ns; /* the time that is shown of segments; 0: all of it */
+	bool is_slow; /* opening and fetching may take long: others are answered meanwhile */
 };
 
 struct ky_listing ky_trace_list_listing(struct ky_trace_list *list);

@@ -553,33 +553,35 @@ const struct ky_listed *ky_trace_list_find(const struct ky_trace_list *list, con
 	return read_id(id, &number) ? find(list, number) : NULL;
 }
 
-int ky_trace_list_open_file(struct ky_trace_list *list, const char *id, uint64_t *bytes,
-			    char etag[KY_LISTED_ETAG_BYTES], char *name, size_t name_bytes)
+/* -ENOENT: gone, or no such id. etag: "FILE-SIZE-TIME". */
+static int open_listed(void *ctx, const char *id, struct ky_served_file *out, char *why)
 {
+	struct ky_trace_list *list = ctx;
 	const struct ky_listed *one;
 	struct stat status;
-	int fd = -ENOENT;
 	uint64_t number;
 
+	(void)why;
+	*out = (struct ky_served_file){.fd = -ENOENT};
 	(void)pthread_mutex_lock(&list->mutex);
 	one = ky_trace_list_find(list, id);
 	if (one && one->state != KY_LISTED_FOREIGN) {
-		fd = ky_beneath_open(list->roots[one->root].fd, one->path, &status);
-		(void)snprintf(name, name_bytes, "%s", one->name);
+		out->fd = ky_beneath_open(list->roots[one->root].fd, one->path, &status);
+		(void)snprintf(out->name, sizeof(out->name), "%s", one->name);
 	}
 	(void)pthread_mutex_unlock(&list->mutex);
-	if (fd < 0)
+	if (out->fd < 0)
 		return -ENOENT;
-	if (!read_id(id, &number) || number != ky_beneath_identity(fd, "", &status)) {
-		(void)close(fd);
+	if (!read_id(id, &number) || number != ky_beneath_identity(out->fd, "", &status)) {
+		ky_served_file_release(out);
 		return -ENOENT;
 	}
-	*bytes = (uint64_t)status.st_size;
-	(void)snprintf(etag, KY_LISTED_ETAG_BYTES, "\"%016llx-%llx-%llx\"",
+	out->bytes = (uint64_t)status.st_size;
+	(void)snprintf(out->etag, sizeof(out->etag), "\"%016llx-%llx-%llx\"",
 		       (unsigned long long)number, (unsigned long long)status.st_size,
 		       (unsigned long long)status.st_mtim.tv_sec * 1000000000 +
 			       (unsigned long long)status.st_mtim.tv_nsec);
-	return fd;
+	return 0;
 }
 
 /* ---- as a listing ---- */
@@ -600,15 +602,12 @@ static const struct ky_listed *find_listed(void *ctx, const char *id)
 	return ky_trace_list_find(ctx, id);
 }
 
-static int open_listed(void *ctx, const char *id, uint64_t *bytes, char etag[KY_LISTED_ETAG_BYTES],
-		       char *name, size_t name_bytes, char *why)
-{
-	(void)why;
-	return ky_trace_list_open_file(ctx, id, bytes, etag, name, name_bytes);
-}
-
 struct ky_listing ky_trace_list_listing(struct ky_trace_list *list)
 {
-	return (struct ky_listing){list,        begin_listing, end_listing,
-				   find_listed, open_listed,   false};
+	return (struct ky_listing){.ctx = list,
+				   .begin = begin_listing,
+				   .end = end_listing,
+				   .find = find_listed,
+				   .open_file = open_listed,
+				   .open_segments = open_listed};
 }

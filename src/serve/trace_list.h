@@ -59,11 +59,6 @@ void ky_trace_list_end(struct ky_trace_list *list);
 /* Between begin and end; NULL: there is none. */
 const struct ky_listed *ky_trace_list_find(const struct ky_trace_list *list, const char *id);
 
-/* Opens it for reading. name: gets its last part. etag: with its quotes, "FILE-SIZE-TIME".
- * Returns a descriptor that the caller closes; -ENOENT: gone, or no such id. */
-int ky_trace_list_open_file(struct ky_trace_list *list, const char *id, uint64_t *bytes,
-			    char etag[KY_LISTED_ETAG_BYTES], char *name, size_t name_bytes);
-
 /* Is what the facts say of the file as it is now? */
 static inline bool ky_listed_is_current(const struct ky_listed *one)
 {

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TAIL_BYTES (64u << 10)
+#define TAIL_BYTES (32u << 10)
 
-static int read_at(int fd, uint64_t offset, uint8_t *out, size_t count)
+static int read_file(int fd, uint64_t offset, uint8_t *out, size_t count)
 {
 	while (count) {
 		ssize_t got = pread(fd, out, count, (off_t)offset);
@@ -29,16 +29,27 @@ static int read_at(int fd, uint64_t offset, uint8_t *out, size_t count)
 	return 0;
 }
 
+/* Bytes of a segment. */
+static int read_at(struct ky_trace_map *map, const struct ky_mapped_segment *segment,
+		   uint64_t offset, uint8_t *out, size_t count)
+{
+	const struct ky_served_file *file = &map->files[segment->file];
+	uint64_t at = segment->from + offset;
+	int err = file->fetch ? file->fetch(file->ctx, at, count, map->why) : 0;
+
+	return err ? err : read_file(file->fd, at, out, count);
+}
+
 /* ---- the maps ---- */
 
-static int read_map(struct ky_mapped_segment *segment)
+static int read_map(struct ky_trace_map *map, struct ky_mapped_segment *segment)
 {
 	uint64_t wanted = TAIL_BYTES < segment->bytes ? TAIL_BYTES : segment->bytes;
 	int64_t result = KYMO_E_UNSUPPORTED;
 
 	for (uint32_t tries = 0; tries < 3; tries++) {
 		uint8_t *tail = ky_alloc(wanted + 1);
-		int err = tail ? read_at(segment->fd, segment->bytes - wanted, tail, wanted) :
+		int err = tail ? read_at(map, segment, segment->bytes - wanted, tail, wanted) :
 				 -ENOMEM;
 
 		if (err) {
@@ -77,29 +88,43 @@ static bool find_times(struct ky_mapped_segment *segment)
 	return segment->last_ns != 0;
 }
 
-int ky_trace_map_add(struct ky_trace_map *map, int fd, uint64_t bytes, const char *id)
+/* Room for one more of an array. Returns -ENOMEM where there is none. */
+static int grow(void **rows, uint32_t count, uint32_t *capacity, size_t row_bytes)
 {
-	struct ky_mapped_segment segment = {.bytes = bytes, .fd = fd};
-	int err;
+	uint32_t wanted = *capacity ? 2 * *capacity : 16;
+	void *more;
 
+	if (count < *capacity)
+		return 0;
+	more = ky_alloc(wanted * row_bytes);
+	if (!more)
+		return -ENOMEM;
+	if (count)
+		memcpy(more, *rows, count * row_bytes);
+	ky_free(*rows);
+	*rows = more;
+	*capacity = wanted;
+	return 0;
+}
+
+static int add_segment(struct ky_trace_map *map, const struct ky_served_part *part, const char *id)
+{
+	struct ky_mapped_segment segment = {
+		.file = map->file_count - 1, .from = part->from, .bytes = part->bytes};
+	void *rows = map->segments;
+	int err = grow(&rows, map->count, &map->capacity, sizeof(segment));
+
+	map->segments = rows;
+	if (err)
+		return err;
 	(void)snprintf(segment.id, sizeof(segment.id), "%s", id);
-	if (map->count == map->capacity) {
-		uint32_t capacity = map->capacity ? 2 * map->capacity : 16;
-		struct ky_mapped_segment *segments = ky_alloc(capacity * sizeof(*segments));
-
-		if (!segments) {
-			(void)close(fd);
-			return -ENOMEM;
-		}
-		if (map->count)
-			memcpy(segments, map->segments, map->count * sizeof(*segments));
-		ky_free(map->segments);
-		map->segments = segments;
-		map->capacity = capacity;
-	}
-	err = read_map(&segment);
+	err = read_map(map, &segment);
 	if (!err && !find_times(&segment))
 		err = KYMO_E_UNSUPPORTED;
+	if (!err && !segment.map.unix_ns && part->start_unix_ns) { /* as ky_object_map() */
+		segment.map.clock_ns = segment.first_ns;
+		segment.map.unix_ns = part->start_unix_ns;
+	}
 	if (err == KYMO_E_UNSUPPORTED)
 		(void)snprintf(map->why, sizeof(map->why),
 			       "A file of this recording has no index, so it can only be opened "
@@ -108,11 +133,54 @@ int ky_trace_map_add(struct ky_trace_map *map, int fd, uint64_t bytes, const cha
 	return err;
 }
 
+int ky_trace_map_add(struct ky_trace_map *map, const struct ky_served_file *file, const char *id)
+{
+	const struct ky_served_part all = {0, file->bytes, 0};
+	struct ky_served_file taken = *file;
+	void *rows = map->files;
+	int err = grow(&rows, map->file_count, &map->file_capacity, sizeof(taken));
+
+	map->files = rows;
+	if (err) {
+		ky_served_file_release(&taken);
+		return err;
+	}
+	map->files[map->file_count++] = taken;
+	if (!file->parts)
+		return add_segment(map, &all, id);
+	for (uint32_t i = 0; !err && i < file->part_count; i++)
+		err = add_segment(map, &file->parts[i], id);
+	return err;
+}
+
 static int compare(const void *left, const void *right)
 {
 	const struct ky_mapped_segment *a = left, *b = right;
 
 	return (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns);
+}
+
+/* What is shown: all of them, or the time that is asked for, which the first one's clock knows. */
+static void find_bounds(struct ky_trace_map *map)
+{
+	const struct ky_segment_map *clock = &map->segments[0].map;
+	uint64_t begin = map->segments[0].first_ns, end = 0, over;
+
+	for (uint32_t i = 0; i < map->count; i++)
+		if (map->segments[i].last_ns > end)
+			end = map->segments[i].last_ns;
+	map->begin_ns = begin;
+	map->end_ns = end;
+	if (!clock->unix_ns)
+		return;
+	begin = ky_segment_map_unix_ns(clock, begin);
+	end = ky_segment_map_unix_ns(clock, end);
+	if (map->from_unix_ns > begin)
+		map->begin_ns += map->from_unix_ns - begin;
+	if (map->to_unix_ns && map->to_unix_ns <= end) {
+		over = end - map->to_unix_ns + 1;
+		map->end_ns -= over < map->end_ns ? over : map->end_ns;
+	}
 }
 
 int ky_trace_map_finish(struct ky_trace_map *map)
@@ -131,33 +199,24 @@ int ky_trace_map_finish(struct ky_trace_map *map)
 			       "time.");
 		return KYMO_E_UNSUPPORTED;
 	}
-	return 0;
+	find_bounds(map);
+	if (map->begin_ns <= map->end_ns)
+		return 0;
+	(void)snprintf(map->why, sizeof(map->why), "Nothing of this trace is in that time.");
+	return KYMO_E_UNSUPPORTED;
 }
 
 void ky_trace_map_release(struct ky_trace_map *map)
 {
-	for (uint32_t i = 0; i < map->count; i++) {
-		ky_segment_map_release(&map->segments[i].map);
-		(void)close(map->segments[i].fd);
-	}
-	ky_free(map->segments);
-	map->segments = NULL;
-	map->count = map->capacity = 0;
-}
-
-static uint64_t begin_ns(const struct ky_trace_map *map)
-{
-	return map->segments[0].first_ns;
-}
-
-static uint64_t end_ns(const struct ky_trace_map *map)
-{
-	uint64_t last = 0;
-
 	for (uint32_t i = 0; i < map->count; i++)
-		if (map->segments[i].last_ns > last)
-			last = map->segments[i].last_ns;
-	return last;
+		ky_segment_map_release(&map->segments[i].map);
+	for (uint32_t i = 0; i < map->file_count; i++)
+		ky_served_file_release(&map->files[i]);
+	ky_free(map->segments);
+	ky_free(map->files);
+	map->segments = NULL;
+	map->files = NULL;
+	map->count = map->capacity = map->file_count = map->file_capacity = 0;
 }
 
 /* ---- pieces of time ---- */
@@ -328,6 +387,13 @@ static void put_lane(struct ky_buf *out, const struct sums *sums, const struct m
 	ky_json_close(out, "}");
 }
 
+/* In the map's time, within what is shown. */
+static uint64_t time_of(const struct ky_trace_map *map, uint64_t ns)
+{
+	ns = ns < map->end_ns ? ns : map->end_ns;
+	return ns > map->begin_ns ? ns - map->begin_ns : 0;
+}
+
 static void put_segments(struct ky_buf *out, const struct ky_trace_map *map)
 {
 	ky_json_open(out, "segments", "[");
@@ -338,8 +404,8 @@ static void put_segments(struct ky_buf *out, const struct ky_trace_map *map)
 		ky_json_text(out, "id", one->id);
 		ky_json_number(out, "bytes", one->bytes);
 		ky_json_number(out, "chunks", one->map.count - 1);
-		ky_json_number(out, "from_ns", one->first_ns - begin_ns(map));
-		ky_json_number(out, "to_ns", one->last_ns - begin_ns(map));
+		ky_json_number(out, "from_ns", time_of(map, one->first_ns));
+		ky_json_number(out, "to_ns", time_of(map, one->last_ns));
 		ky_json_close(out, "}");
 	}
 	ky_json_close(out, "]");
@@ -352,9 +418,9 @@ static void put_head(struct ky_buf *out, const struct ky_trace_map *map)
 	ky_json_text_or_null(out, "service", first->service[0] ? first->service : NULL);
 	ky_json_text_or_null(out, "host", first->host[0] ? first->host : NULL);
 	ky_json_text_or_null(out, "pid", first->pid[0] ? first->pid : NULL);
-	ky_json_number_text(out, "start_mono_ns", begin_ns(map));
-	ky_json_number_text(out, "start_unix_ns", ky_segment_map_unix_ns(first, begin_ns(map)));
-	ky_json_number(out, "duration_ns", end_ns(map) - begin_ns(map));
+	ky_json_number_text(out, "start_mono_ns", map->begin_ns);
+	ky_json_number_text(out, "start_unix_ns", ky_segment_map_unix_ns(first, map->begin_ns));
+	ky_json_number(out, "duration_ns", map->end_ns - map->begin_ns);
 	put_segments(out, map);
 }
 
@@ -381,7 +447,7 @@ static void put_sums(struct ky_buf *out, const struct sums *sums, uint64_t begin
 void ky_trace_map_json(struct ky_buf *out, const struct ky_trace_map *map,
 		       const struct ky_map_view *view)
 {
-	uint64_t begin = begin_ns(map), all = end_ns(map) - begin + 1;
+	uint64_t begin = map->begin_ns, all = map->end_ns - begin + 1;
 	struct sums sums = {.view = view};
 
 	sums.from_ns = begin + (view->from_ns < all ? view->from_ns : all - 1);
@@ -417,7 +483,8 @@ void ky_trace_map_json(struct ky_buf *out, const struct ky_trace_map *map,
 
 struct part_out {
 	struct ky_buf *out;
-	int fd;
+	struct ky_trace_map *map;
+	const struct ky_mapped_segment *segment;
 };
 
 static int copy_stored(void *ctx, uint64_t from, uint64_t to)
@@ -431,7 +498,7 @@ static int copy_stored(void *ctx, uint64_t from, uint64_t to)
 	bytes = ky_alloc(to - from);
 	if (!bytes)
 		return -ENOMEM;
-	err = read_at(part->fd, from, bytes, to - from);
+	err = read_at(part->map, part->segment, from, bytes, to - from);
 	if (!err)
 		err = ky_buf_append(part->out, bytes, to - from);
 	ky_free(bytes);
@@ -448,13 +515,13 @@ static int put_made(void *ctx, const uint8_t *bytes, size_t count)
 int ky_trace_map_part(struct ky_buf *out, struct ky_trace_map *map, uint64_t from_ns,
 		      uint64_t to_ns)
 {
-	const struct ky_part_range range = {begin_ns(map) + from_ns, begin_ns(map) + to_ns};
+	const struct ky_part_range range = {map->begin_ns + from_ns, map->begin_ns + to_ns};
 	uint32_t left = KY_PART_CHUNKS_MAX;
 	int err = 0;
 
 	for (uint32_t i = 0; i < map->count && !err; i++) {
 		struct ky_mapped_segment *segment = &map->segments[i];
-		struct part_out part = {out, segment->fd};
+		struct part_out part = {out, map, segment};
 		const struct ky_part_out to = {copy_stored, put_made, &part};
 		struct ky_segment_map clock = segment->map;
 		struct ky_part_choice choice;

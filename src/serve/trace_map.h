@@ -13,29 +13,35 @@
 
 #include <base/buf.h>
 #include <bucket/segment_map.h>
+#include <serve/served_file.h>
 
 #define KY_PART_CHUNKS_MAX 64u /* in the time; the starts of segments come on top */
 #define KY_MAP_LANES_MAX 256u  /* workers that are shown; of the others only sums */
 
 struct ky_mapped_segment {
 	struct ky_segment_map map;
-	uint64_t bytes;
+	uint32_t file; /* of the map's */
+	uint64_t from, bytes;
 	uint64_t first_ns, last_ns; /* of its chunks that have times */
-	char id[17];
-	int fd;
+	char id[KY_LISTED_ID_BYTES];
 };
 
 struct ky_trace_map {
 	struct ky_mapped_segment *segments; /* in the order of time */
 	uint32_t count, capacity;
-	char why[640]; /* one sentence, once something failed */
+	struct ky_served_file *files;
+	uint32_t file_count, file_capacity;
+	uint64_t from_unix_ns, to_unix_ns; /* the caller's: nothing else is shown; 0: no bound */
+	uint64_t begin_ns, end_ns;         /* of what is shown, in the trace's clock */
+	char why[KY_SERVED_WHY_BYTES];     /* one sentence, once something failed */
 };
 
-/* map: zeros. Takes the descriptor, whatever it returns. Returns 0; KYMO_E_UNSUPPORTED: the file
- * has no index; -EIO, -ENOMEM. */
-int ky_trace_map_add(struct ky_trace_map *map, int fd, uint64_t bytes, const char *id);
-/* After the last one. Returns 0; KYMO_E_UNSUPPORTED: they do not say that they are of one
- * process. */
+/* map: zeros but for the caller's. Takes the file, whatever it returns. Returns 0;
+ * KYMO_E_UNSUPPORTED: a segment of it has no index; -ENOMEM; -EIO or as the file's fetch(): with a
+ * sentence if that has one. */
+int ky_trace_map_add(struct ky_trace_map *map, const struct ky_served_file *file, const char *id);
+/* After the last one. Returns 0; KYMO_E_UNSUPPORTED: they do not say that they are of one process,
+ * or nothing of them is in the time. */
 int ky_trace_map_finish(struct ky_trace_map *map);
 void ky_trace_map_release(struct ky_trace_map *map);
 
@@ -50,7 +56,7 @@ void ky_trace_map_json(struct ky_buf *out, const struct ky_trace_map *map,
 		       const struct ky_map_view *view);
 
 /* The chunks of that time, and always the start of the first segment. Returns 0; KYMO_E_LIMIT:
- * they are more than KY_PART_CHUNKS_MAX; -EIO, -ENOMEM. */
+ * they are more than KY_PART_CHUNKS_MAX; -EIO, -ENOMEM, as ky_trace_map_add(). */
 int ky_trace_map_part(struct ky_buf *out, struct ky_trace_map *map, uint64_t from_ns,
 		      uint64_t to_ns);
 

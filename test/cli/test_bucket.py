@@ -375,6 +375,142 @@ class Serving(Bucket, test_serve.Serve):
             body = server.ask(f"trace/{row['id']}")[2]
         self.assertGreater(len(body), 2 * len(self.segment))
 
+    def fetched(self):
+        """Bytes of objects that left the bucket since the last look."""
+        bytes_, self.server.sent_bytes = self.server.sent_bytes, 0
+        return bytes_
+
+    def chunk(self):
+        """Of the segment: from and to of a stored chunk in its middle, in the time of its map."""
+        with self.serve(PLACE) as server:
+            row, = server.read()
+            size = server.json(f"api/map/{row['id']}?pieces=4096")
+        begins = [at for at, count in enumerate(size["chunks"]) if count]
+        middle = begins[len(begins) // 2]
+        at = size["duration_ns"] * middle // 4096
+        return at, at + 1
+
+    def test_of_an_indexed_segment_what_is_in_view_is_fetched(self):
+        """The map costs the end of the object, a part its chunks; both are what files give."""
+        self.put()
+        wanted, _ = self.local_map("?pieces=64"), self.chunk()
+        view = "from={}&to={}".format(*self.chunk())
+        self.fetched()
+        with self.serve(PLACE) as server:
+            row, = server.read()
+            self.fetched()
+            found = server.json(f"api/map/{row['id']}?pieces=64")
+            for key in set(found) - {"segments"}:
+                self.assertEqual(found[key], wanted[key], key)
+            self.assertLessEqual(self.fetched(), 32 << 10)
+            status, _, part = server.ask(f"part/{row['id']}?{view}")
+            self.assertEqual((status, part), (200, self.local_part(view)))
+            sent = self.fetched()
+            self.assertGreater(sent, 0)
+            self.assertLessEqual(sent, len(part))
+            self.assertLess(sent, len(self.segment) // 2)
+            self.assertEqual(server.ask(f"part/{row['id']}?{view}")[2], part)
+            self.assertEqual(self.fetched(), 0)
+            whole = server.ask(f"trace/{row['id']}")[2]
+            self.assertEqual(whole, self.segment)
+            self.assertLess(self.fetched(), len(self.segment))  # not again what was there
+        self.assertEqual((server.code, server.err), (0, ""))
+
+    def local(self, path):
+        with test_serve.Server(self.program, self.path) as server:
+            row, = server.read()
+            return server.ask(path.format(row["id"]))[2]
+
+    def local_map(self, words):
+        return json.loads(self.local("api/map/{}" + words))
+
+    def local_part(self, view):
+        return self.local("part/{}?" + view)
+
+    def test_ranges_of_a_row_are_ranges_of_the_object(self):
+        """Of one in layout dial9, too, which has no index: a map says so, and costs nothing."""
+        body = os.urandom(5 << 20)
+        self.put(dial9_key(self.start, "old"), body)
+        with self.serve(PLACE) as server:
+            row, = server.read()
+            self.assertEqual(self.fetched(), 0)
+            status, _, text = server.ask(f"api/map/{row['id']}")
+            self.assertEqual(status, 422)
+            self.assertIn(b"no index", text)
+            head = server.ask(f"trace/{row['id']}", method="HEAD")
+            self.assertEqual((head[0], head[1]["Content-Length"]), (200, str(len(body))))
+            self.assertEqual(self.fetched(), 0)
+            part = server.ask(f"trace/{row['id']}", Range="bytes=100-199")
+            self.assertEqual((part[0], part[2]), (206, body[100:200]))
+            self.assertEqual(self.fetched(), 1 << 20)
+            self.assertEqual(server.ask(f"trace/{row['id']}", Range="bytes=-5")[2], body[-5:])
+            self.assertEqual(self.fetched(), 5)
+            self.assertEqual(server.ask(f"trace/{row['id']}", Range="bytes=99999999-")[0], 416)
+            self.assertEqual(self.fetched(), 0)
+            self.assertEqual(server.ask(f"trace/{row['id']}")[2], body)
+            self.assertEqual(self.fetched(), len(body) - (1 << 20) - 5)
+
+    def test_of_a_time_the_map_ends_where_it_does(self):
+        for number in range(3):
+            self.put(kymo_key(self.start, self.end + SECOND, number=number))
+        window = self.window()
+        with self.serve(PLACE, *window) as server:
+            row, = server.read()
+            found = server.json(f"api/map/{row['id']}?pieces=1")
+            tenth = (self.end - self.start) // 10
+            self.assertEqual(len(found["segments"]), 3)
+            self.assertLessEqual(abs(found["duration_ns"] - tenth), 1)
+            self.assertEqual(int(found["start_unix_ns"]), self.start + 4 * tenth)
+            status, _, part = server.ask(f"part/{row['id']}?from=0&to={found['duration_ns']}")
+            self.assertEqual(status, 200)
+        path = self.dir / "part.trc.zst"
+        path.write_bytes(part)
+        info = json.loads(self.ask("info", "--json", path).out)
+        self.assertEqual(info["files"][0]["torn"], False)
+        self.assertGreater(info["events"], 0)
+
+    def test_an_error_in_the_middle_costs_that_part_alone(self):
+        self.put()
+        view = "from={}&to={}".format(*self.chunk())
+        wanted = self.local_part(view)
+        with self.serve(PLACE) as server:
+            row, = server.read()
+            self.assertEqual(server.ask(f"api/map/{row['id']}")[0], 200)
+            self.server.faults = ["403 AccessDenied"]
+            status, _, text = server.ask(f"part/{row['id']}?{view}")
+            self.assertEqual(status, 502)
+            self.assertIn(b"may not read there", text)
+            self.server.faults = ["503", "reset"]  # passes
+            status, _, part = server.ask(f"part/{row['id']}?{view}")
+            self.assertEqual((status, part), (200, wanted))
+            self.assertEqual(self.server.faults, [])
+
+    def test_an_object_that_was_replaced_is_not_mixed_with_what_was_there(self):
+        self.put()
+        view = "from={}&to={}".format(*self.chunk())
+        with self.serve(PLACE) as server:
+            row, = server.read()
+            self.assertEqual(server.ask(f"api/map/{row['id']}")[0], 200)
+            self.put(body=self.segment[:-1] + b"x")
+            for path in (f"part/{row['id']}?{view}", f"trace/{row['id']}"):
+                status, _, text = server.ask(path)
+                self.assertEqual(status, 502)
+                self.assertIn(b"was replaced or deleted", text)
+
+    def test_a_server_without_ranges_is_asked_for_the_whole_once_more(self):
+        self.put()
+        view = "from={}&to={}".format(*self.chunk())
+        wanted = self.local_part(view)
+        self.server.has_ranges = False
+        with self.serve(PLACE) as server:
+            row, = server.read()
+            self.server.requests.clear()
+            for _ in range(3):
+                self.assertEqual(server.ask(f"api/map/{row['id']}")[0], 200)
+                self.assertEqual(server.ask(f"part/{row['id']}?{view}")[2], wanted)
+            self.assertEqual(server.ask(f"trace/{row['id']}")[2], self.segment)
+            self.assertLessEqual(len(self.gets()), 2)
+
     def test_what_the_bucket_does_not_give_is_said(self):
         self.put()
         with self.serve(PLACE) as server:
