@@ -133,6 +133,23 @@ class Findings(Cli):
         self.assertEqual(one["impact"]["victims"], 40)
         self.assertGreater(one["score"], 0.9)
 
+    def test_short_polls_that_are_blocked_all_the_time_are_a_warning(self):
+        """Each is shorter than a neighbour's time slice; the trace shows that they were blocked."""
+        def severity(polls, long_ns):
+            trace, at = service(polls, long_ns), MS
+            for number in range(polls):
+                trace.event("PollCostEvent", at + 1500 + long_ns, ("worker_id", "VARINT", 0),
+                            ("tid", "U32", 5), ("task_id", "VARINT", 7),
+                            ("start_ns", "VARINT", at + 1000), ("on_cpu", "BOOL", 0),
+                            ("cpu_time_ns", "VARINT", 100_000), ("gap_ns", "VARINT", 0),
+                            ("run_delay_ns", "VARINT?", 0))
+                at += long_ns + 10 * MS * (1 + number % 2)
+            one = self.report(trace)["findings"][0]
+            return one["id"], one["severity"]
+        self.assertEqual(severity(40, 5 * MS // 2), ("blocking_call", "warning"))
+        self.assertEqual(severity(10, 5 * MS // 2), ("blocking_call", "info"))
+        self.assertEqual(severity(40, 3 * MS // 2), ("blocking_call", "info"))
+
     def test_the_key_is_the_same_in_another_trace(self):
         first, second = (self.report(service(polls))["findings"][0] for polls in (40, 50))
         self.assertEqual(first["key"], second["key"])

@@ -132,6 +132,21 @@ static bool is_by_short_ones(const struct ky_poll_case *one)
 	       one->behind_worst_ns < KY_FIND_WORST_NS_MIN;
 }
 
+/* Each is short, but they come all the time: what they are made of is most of what polls do, or,
+ * where they only compute, most of what others wait for. */
+static bool is_often(const struct ky_poll_case *one, const struct ky_poll_rule *rule)
+{
+	const struct ky_kind_facts *kind = one->kind;
+	bool is_work = rule == &ky_rule_cpu_heavy_poll;
+	uint32_t ppm = is_work ? ky_share_ppm(one->behind_ns, one->facts->ready_ns) :
+				 ky_share_ppm(one->ns, one->facts->poll_ns);
+
+	return !one->is_guessed && !one->is_unknown && ppm >= KY_FIND_HALF_PPM &&
+	       (is_work ? kind->behind_delays : kind->long_count) >= KY_FIND_OFTEN_POLLS &&
+	       one->ns / kind->long_count >= KY_FIND_LONG_NS / 2 &&
+	       ky_later(one->worst_ns, one->behind_worst_ns) >= KY_FIND_OFTEN_NS;
+}
+
 /* No sample of a profiled process fell in them, and nothing else says which half they are of. */
 static bool is_guess(const struct ky_poll_case *one)
 {
@@ -158,8 +173,11 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 			 ky_later(one->worst_ns, one->behind_worst_ns));
 	if (was_once(one) || is_guess(one) || is_by_short_ones(one))
 		found->severity = KY_SEVERITY_INFO;
+	if (is_often(one, rule) && !was_once(one))
+		found->severity = found->severity > KY_SEVERITY_WARNING ? found->severity :
+									  KY_SEVERITY_WARNING;
 	/* Where short ones add up it is their sum that harms. */
-	if (one->kind->heavy_count || one->behind_worst_ns < KY_FIND_WORST_NS_MIN)
+	else if (one->kind->heavy_count || one->behind_worst_ns < KY_FIND_WORST_NS_MIN)
 		ky_findings_doubt_few(findings, found, one->kind->heavy_count,
 				      ky_later(one->worst_ns, one->behind_worst_ns), true);
 	say_statement(found, one, rule, findings);

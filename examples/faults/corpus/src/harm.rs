@@ -10,6 +10,9 @@ const SLACK_NS: u64 = 1_000_000;
 /// Above both, the fault must be named first.
 const SHARE_PPM_MIN: u64 = 100_000;
 const WORST_NS_MIN: u64 = 5_000_000;
+/// One or two late waits are a cause only where people see them (constants.def, CRITICAL_NS).
+const LATE_MIN: u64 = 3;
+const SEEN_NS: u64 = 50_000_000;
 /// Below one of them, nothing above "info" may be said.
 const SHARE_PPM_NONE: u64 = 10_000;
 const WORST_NS_NONE: u64 = 2_000_000;
@@ -98,7 +101,10 @@ impl Account {
     fn verdict(&self) -> &'static str {
         if self.worst_ns < WORST_NS_NONE || self.share_ppm() < SHARE_PPM_NONE {
             "healthy"
-        } else if self.worst_ns >= WORST_NS_MIN && self.share_ppm() >= SHARE_PPM_MIN {
+        } else if self.worst_ns >= WORST_NS_MIN
+            && self.share_ppm() >= SHARE_PPM_MIN
+            && (self.late >= LATE_MIN || self.worst_ns >= SEEN_NS)
+        {
             "fault"
         } else {
             "either"
