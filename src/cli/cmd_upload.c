@@ -12,9 +12,15 @@
 #include <errno.h>
 #include <kymo/base.h>
 #include <malloc.h>
+#include <send/push_stage.h>
 #include <session/dump_child.h>
+#include <ship/inflate.h>
+#include <ship/retention.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define WINDOW_BYTES_MIN (128 << 10)
 
@@ -55,12 +61,13 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->directory)
-			ky_option_error("one directory at a time; '%s' is a second one", text);
+			ky_option_error("one directory or dump at a time; '%s' is a second one",
+					text);
 		arguments->directory = text;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		ky_option_error("which directory? It is what `kymo run` wrote to, such as "
-				"kymo-traces");
+				"kymo-traces, or a dump's file");
 		return 0;
 	case ARGP_KEY_END:
 		if (!arguments->destinations.count)
@@ -146,8 +153,14 @@ static int upload(const struct upload_arguments *arguments, struct ky_sender *se
 	do {
 		err = ky_sender_pass(sender);
 	} while (!err && wait_for(sender, end_ns));
-	if (err == -ENOENT) {
-		ky_cli_error("%s: no run of `kymo run` is in there", arguments->directory);
+	if (err == -ENOENT && access(arguments->directory, F_OK) == 0) {
+		ky_cli_error("%s: no run of `kymo run` and no dump is in there",
+			     arguments->directory);
+		return KY_EXIT_TROUBLE;
+	}
+	if (err == -EINVAL) {
+		ky_cli_error("%s: a file of such a name is not sent; give it another",
+			     arguments->directory);
 		return KY_EXIT_TROUBLE;
 	}
 	if (err) {
@@ -155,6 +168,39 @@ static int upload(const struct upload_arguments *arguments, struct ky_sender *se
 		return KY_EXIT_TROUBLE;
 	}
 	return report(arguments, sender);
+}
+
+/* A file is a dump: other traces are segments of a run, which is sent as such, or no traces.
+ * Returns an exit code. */
+static int check_dump(const struct upload_arguments *arguments)
+{
+	const char *path = arguments->directory, *slash = strrchr(path, '/');
+	char marker[1024], error[512] = "";
+	struct ky_byte_source source;
+	uint64_t number;
+	bool is_active;
+
+	for (uint32_t i = 0; i < arguments->destinations.count; i++)
+		if (!arguments->destinations.are_commands[i] &&
+		    ky_push_stage_is(arguments->destinations.words[i])) {
+			ky_cli_error("%s: a dump is not sent to a receiver, which would count its "
+				     "polls twice; `kymo export --push` sends one",
+				     path);
+			return KY_EXIT_USAGE;
+		}
+	(void)snprintf(marker, sizeof(marker), "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path,
+		       KY_RUN_MARKER);
+	if (ky_retention_is_segment_name(slash ? slash + 1 : path, &number, &is_active) &&
+	    access(marker, F_OK) == 0) {
+		ky_cli_error("%s: a segment is sent with its run: name its directory", path);
+		return KY_EXIT_USAGE;
+	}
+	if (ky_inflate_open(&source, path, NULL, error, sizeof(error))) {
+		ky_cli_error("%s", error);
+		return KY_EXIT_TROUBLE;
+	}
+	source.close(source.ctx);
+	return KY_EXIT_OK;
 }
 
 int ky_cmd_upload(int argc, char **argv)
@@ -167,11 +213,12 @@ int ky_cmd_upload(int argc, char **argv)
 	static const struct argp argp = {
 		options,
 		parse,
-		"DIR",
+		"DIR|FILE",
 		"Sends the sealed segments below DIR that a destination does not have yet, oldest "
 		"first. What dead processes left in their rings becomes segments of their runs "
-		"before. Nothing is deleted here. What a destination "
-		"has is in a list beside the segments, so that each is sent once.\v"
+		"before. FILE is a dump, which is sent with a manifest, as those of --trigger are. "
+		"Nothing is deleted here. What a destination has is in a list beside the segments, "
+		"so that each is sent once.\v"
 		"Credentials, region and endpoint are those of the AWS tools: AWS_ACCESS_KEY_ID "
 		"and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL. Exit "
 		"status: 0 all is there; 1 something is left, and a sentence says why.",
@@ -181,6 +228,7 @@ int ky_cmd_upload(int argc, char **argv)
 	struct upload_arguments arguments = {.directory = NULL};
 	struct ky_sender_options sender_options = {.say = say};
 	struct ky_sender *sender;
+	struct stat about;
 	int code = ky_option_parse(&argp, argc, argv, 0, &arguments), recovered;
 
 	if (code)
@@ -193,12 +241,21 @@ int ky_cmd_upload(int argc, char **argv)
 				arguments.directory);
 	sender_options.directory = arguments.directory;
 	sender_options.dumps = arguments.dumps;
+	if (stat(arguments.directory, &about) == 0 && !S_ISDIR(about.st_mode)) {
+		code = check_dump(&arguments);
+		if (code)
+			return code;
+		sender_options.directory = NULL;
+		sender_options.dumps = arguments.directory;
+	}
 	ky_destinations_make(&arguments.destinations, &sender_options);
 	if (ky_sender_open(&sender, &sender_options)) {
 		ky_cli_error("no memory");
 		return KY_EXIT_TROUBLE;
 	}
-	recovered = ky_recover_into(arguments.directory, &arguments.query);
+	recovered = sender_options.directory ?
+			    ky_recover_into(arguments.directory, &arguments.query) :
+			    KY_EXIT_OK;
 	code = upload(&arguments, sender);
 	if (code == KY_EXIT_OK)
 		code = recovered;

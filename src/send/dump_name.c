@@ -74,9 +74,11 @@ bool ky_dump_name_parse(struct ky_dump_name *out, const char *name)
 			strcmp(ending, ".trc.gz") != 0))
 		return false;
 	end = next = ending;
-	if (!read_number(part_before(name, &next), end, &out->n))
-		return false;
-	end = next;
+	if (read_number(part_before(name, &next), end, &out->n))
+		end = next;
+	else
+		out->n = 0;
+	next = end;
 	if (!read_time(part_before(name, &next), end, &out->unix_ns))
 		return false;
 	end = next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* dump_name.h - dumps of rules by the names that `kymo run` gives them, and the ids that they have
- * in a bucket.
+/* dump_name.h - dumps by the names that `kymo run` and `kymo dump` give them, and the ids that they
+ * have in a bucket.
  *
- *   SERVICE-PID-20260518T123000Z-N.trc[.zst|.gz]
+ *   SERVICE-PID-20260518T123000Z[-N].trc[.zst|.gz]      N: of a rule; without it, of `kymo dump`
  *
  * Pure. Threads: any.
  */
@@ -19,7 +19,7 @@
 
 struct ky_dump_name {
 	char service[65];
-	uint32_t pid, n;
+	uint32_t pid, n;  /* n 0: it has none */
 	uint64_t unix_ns; /* in whole seconds */
 };
 

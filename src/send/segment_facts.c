@@ -2,6 +2,7 @@
 #include <send/segment_facts.h>
 
 #include <base/alloc.h>
+#include <base/hash.h>
 #include <errno.h>
 #include <ship/inflate.h>
 #include <ship/retention.h>
@@ -40,6 +41,8 @@ static void take_pairs(struct ky_segment_facts *facts, struct ky_trc_dec *dec,
 		take_pair(&key, &value, "boot_id", facts->boot_id, 9);
 		take_pair(&key, &value, "process.start_time_ticks", facts->start_ticks,
 			  sizeof(facts->start_ticks));
+		take_pair(&key, &value, "service", facts->own_service, sizeof(facts->own_service));
+		take_pair(&key, &value, "pid", facts->pid, sizeof(facts->pid));
 	}
 }
 
@@ -105,6 +108,18 @@ static void take_dump(struct ky_segment_facts *facts, const struct ky_dump_name 
 	segment->pid = name->pid;
 }
 
+/* Of a dump that has a name of its user's. */
+static void name_dump(struct ky_dump_name *out, const struct ky_segment_facts *facts,
+		      const char *name)
+{
+	*out = (struct ky_dump_name){
+		.unix_ns = facts->segment.start_unix_ns / 1000000000u * 1000000000u,
+		.pid = (uint32_t)strtoul(facts->pid, NULL, 10),
+		.n = (uint32_t)ky_hash_bytes(KY_HASH_START, name, strlen(name))};
+	snprintf(out->service, sizeof(out->service), "%s",
+		 facts->own_service[0] ? facts->own_service : "unnamed");
+}
+
 int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, const char *service,
 			  const char *run, const char *name, int fd)
 {
@@ -142,9 +157,13 @@ int ky_segment_facts_read(struct ky_segment_facts *facts, const char *path, cons
 			       (uint64_t)about.st_mtim.tv_nsec;
 	segment->dump_id = facts->dump_id;
 	unpack_first(facts, path);
-	if (ky_dump_name_parse(&dump, name))
-		take_dump(facts, &dump);
 	if (!segment->start_unix_ns)
 		segment->start_unix_ns = segment->end_unix_ns;
+	if (ky_dump_name_parse(&dump, name)) {
+		take_dump(facts, &dump);
+	} else if (!service[0]) {
+		name_dump(&dump, facts, name);
+		take_dump(facts, &dump);
+	}
 	return 0;
 }

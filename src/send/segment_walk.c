@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define PATH_BYTES 1024
+#define DUMP_NAME_BYTES 128 /* of struct ky_segment_facts */
 #define NAMES_MAX (1u << 20)
 
 struct names {
@@ -279,10 +280,53 @@ static int add_dump(struct directory_walk *walk, int fd, const char *entry)
 	return note_segment(walk, entry, ky_dump_name_number(&name), (uint64_t)about.st_size);
 }
 
-int ky_dump_walk(const char *path, ky_walk_run_fn each, void *ctx)
+static int give_dumps(struct directory_walk *walk, const char *path, int fd)
 {
-	struct directory_walk walk = {.each = each, .ctx = ctx};
-	struct ky_walk_run found = {.path = path, .service = "", .run = ""};
+	struct ky_walk_run found = {.path = path, .service = "", .run = "", .fd = fd};
+
+	give_names(walk);
+	found.segments = walk->segments;
+	found.segment_count = walk->segment_count;
+	if (!found.segment_count)
+		return -ENOENT;
+	(void)walk->each(walk->ctx, &found);
+	return 0;
+}
+
+/* Lists have a line a name. */
+static bool is_listable(const char *name)
+{
+	size_t count = strlen(name);
+
+	for (size_t i = 0; i < count; i++)
+		if ((unsigned char)name[i] < ' ')
+			return false;
+	return count && count < DUMP_NAME_BYTES;
+}
+
+/* path: absolute, without links. */
+static int walk_file(struct directory_walk *walk, const char *path, const struct stat *about)
+{
+	const char *slash = strrchr(path, '/');
+	char directory[PATH_BYTES];
+	int fd, err;
+
+	if (!is_listable(slash + 1) || slash - path >= PATH_BYTES - DUMP_NAME_BYTES)
+		return -EINVAL;
+	snprintf(directory, sizeof(directory), "%.*s", slash == path ? 1 : (int)(slash - path),
+		 path);
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = note_segment(walk, slash + 1, 0, (uint64_t)about->st_size);
+	if (!err)
+		err = give_dumps(walk, directory, fd);
+	close(fd);
+	return err;
+}
+
+static int walk_dumps(struct directory_walk *walk, const char *path)
+{
 	DIR *list = ky_disk_list(AT_FDCWD, path);
 	struct dirent *entry;
 	int err = 0;
@@ -290,16 +334,26 @@ int ky_dump_walk(const char *path, ky_walk_run_fn each, void *ctx)
 	if (!list)
 		return -errno;
 	while (!err && (entry = readdir(list)))
-		err = add_dump(&walk, dirfd(list), entry->d_name);
-	give_names(&walk);
-	found.fd = dirfd(list);
-	found.segments = walk.segments;
-	found.segment_count = walk.segment_count;
-	if (!err && found.segment_count)
-		(void)each(ctx, &found);
+		err = add_dump(walk, dirfd(list), entry->d_name);
+	if (!err)
+		err = give_dumps(walk, path, dirfd(list));
 	closedir(list);
+	return err;
+}
+
+int ky_dump_walk(const char *path, ky_walk_run_fn each, void *ctx)
+{
+	struct directory_walk walk = {.each = each, .ctx = ctx};
+	char *whole = realpath(path, NULL);
+	struct stat about;
+	int err = whole && stat(whole, &about) == 0 ? 0 : -errno;
+
+	if (!err)
+		err = S_ISREG(about.st_mode) ? walk_file(&walk, whole, &about) :
+					       walk_dumps(&walk, path);
 	ky_free(walk.segments);
 	ky_free(walk.names);
+	free(whole);
 	return err;
 }
 

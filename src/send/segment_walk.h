@@ -35,7 +35,8 @@ typedef bool (*ky_walk_run_fn)(void *ctx, const struct ky_walk_run *run);
 /* Returns 0; -errno of path itself; -ENOMEM; -ENAMETOOLONG; -ENOENT: no run is below it. */
 int ky_segment_walk(const char *path, ky_walk_run_fn each, void *ctx);
 
-/* The dumps of rules in a directory, as one run, by name. Returns 0, -ENOMEM, -errno of path. */
+/* The dumps in a directory, as one run, by name; or one file, whatever its name. Returns 0;
+ * -ENOENT: there is none; -ENOMEM; -errno of path; -EINVAL: no list can hold the file's name. */
 int ky_dump_walk(const char *path, ky_walk_run_fn each, void *ctx);
 
 /* Changes when a file of a run appears, is sealed or is deleted. Cost: two system calls a run. */

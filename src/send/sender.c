@@ -18,6 +18,7 @@
 #define SAY_AGAIN_NS UINT64_C(60000000000)
 #define OPEN_AGAIN_NS UINT64_C(30000000000)
 #define PREPARE_AGAIN_NS UINT64_C(10000000000)
+#define NAME_BYTES 128 /* of struct ky_segment_facts */
 #define PATH_BYTES 1152
 
 struct destination {
@@ -131,12 +132,21 @@ static void prepare_and_offer(struct ky_sender *sender, struct kymo_stage_result
 	memcpy(result->reason, why, sizeof(why));
 }
 
+/* A segment as lists name it, where blanks end a word: no name has a tab in it (segment_walk.h). */
+static void name_in_list(char out[NAME_BYTES], const char *name)
+{
+	snprintf(out, NAME_BYTES, "%s", name);
+	for (char *at = out; (at = strchr(at, ' ')) != NULL;)
+		*at = '\t';
+}
+
 /* Returns false: no other segment of this destination now. */
 static bool send_one(struct ky_sender *sender, const struct ky_walk_run *run,
-		     const struct ky_walk_segment *segment, struct ky_sent_list *list)
+		     const struct ky_walk_segment *segment, const char *listed,
+		     struct ky_sent_list *list)
 {
 	struct destination *to = sender->now;
-	struct part_list parts = {list, segment->name};
+	struct part_list parts = {list, listed};
 	struct kymo_stage_result result;
 	char path[PATH_BYTES];
 	int fd;
@@ -164,7 +174,7 @@ static bool send_one(struct ky_sender *sender, const struct ky_walk_run *run,
 		say_recovery(sender, to);
 		if (result.reason[0])
 			say(sender, path, result.reason);
-		(void)ky_sent_list_add(list, segment->name);
+		(void)ky_sent_list_add(list, listed);
 		return true;
 	}
 	if (result.answer == KYMO_STAGE_AGAIN) {
@@ -224,13 +234,15 @@ static bool send_run(void *ctx, const struct ky_walk_run *run)
 	}
 	for (uint32_t i = 0; !err && i < run->segment_count; i++) {
 		const struct ky_walk_segment *segment = &run->segments[i];
+		char listed[NAME_BYTES];
 
-		if (ky_sent_list_has(&list, segment->name))
+		name_in_list(listed, segment->name);
+		if (ky_sent_list_has(&list, listed))
 			continue;
 		if (to->is_open && !is_refused(to, run, segment) && !is_over(sender) &&
 		    ky_now_ns(CLOCK_MONOTONIC) >= to->due_ns)
-			(void)send_one(sender, run, segment, &list);
-		if (!ky_sent_list_has(&list, segment->name))
+			(void)send_one(sender, run, segment, listed, &list);
+		if (!ky_sent_list_has(&list, listed))
 			count_waiting(to, run, segment, is_refused(to, run, segment));
 	}
 	ky_sent_list_close(&list);
@@ -261,11 +273,14 @@ static bool open_destination(struct ky_sender *sender, struct destination *to)
 /* Dumps first: somebody asked for them, and they are few. */
 static int walk_all(struct ky_sender *sender)
 {
-	int dumps = sender->options.dumps ? ky_dump_walk(sender->options.dumps, send_run, sender) :
-					    -ENOENT,
-	    err = ky_segment_walk(sender->options.directory, send_run, sender);
+	const char *directory = sender->options.directory, *place = sender->options.dumps;
+	int dumps = place ? ky_dump_walk(place, send_run, sender) : -ENOENT, err = -ENOENT;
 
-	return err == -ENOENT && dumps == 0 ? 0 : err ? err : dumps == -ENOENT ? 0 : dumps;
+	if (directory)
+		err = ky_segment_walk(directory, send_run, sender);
+	if (err == -ENOENT && dumps == -ENOENT && directory) /* one of dumps alone? */
+		return ky_dump_walk(directory, send_run, sender);
+	return err == -ENOENT ? dumps : err ? err : dumps == -ENOENT ? 0 : dumps;
 }
 
 int ky_sender_pass(struct ky_sender *sender)

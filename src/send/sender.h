@@ -17,8 +17,8 @@
 struct ky_sender;
 
 struct ky_sender_options {
-	const char *directory;
-	const char *dumps; /* a directory of dumps; NULL: none; it may come later */
+	const char *directory; /* of runs, or of dumps alone; NULL: none */
+	const char *dumps; /* a directory of dumps, which may come later, or a dump; NULL: none */
 	struct kymo_segment_stage stages[KY_SENDER_STAGES_MAX]; /* closed by the sender */
 	uint32_t stage_count;
 	/* Not 0: of runs that a process records into only those of this one. */

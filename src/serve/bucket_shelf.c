@@ -111,7 +111,7 @@ static int make_row(const struct ky_object_list *list, const struct row_place *p
 		return -ENOMEM;
 	row->changed_ns = row->read_changed_ns = objects[0].facts.start_unix_ns;
 	row->read_bytes = row->bytes;
-	row->is_named = true;
+	row->is_named = row->is_far = true;
 	take_key(&row->facts, &objects[0]);
 	return 0;
 }

@@ -270,8 +270,9 @@ static void put_row(struct ky_buf *out, const struct ky_list_view *view,
 {
 	char cell[KY_OUT_CELL_BYTES];
 
-	ky_out_format(out, "<tr><td class=\"file\"><a href=\"view.html?trace=%016" PRIx64 "\">",
-		      one->id);
+	/* Where bytes cost time the page looks at the index first: ?open= does. */
+	ky_out_format(out, "<tr><td class=\"file\"><a href=\"view.html?%s=%016" PRIx64 "\">",
+		      one->is_far ? "open" : "trace", one->id);
 	ky_html_text(out, one->shown);
 	ky_out_text(out, "</a>");
 	if (one->facts.is_torn)
@@ -393,6 +394,7 @@ void ky_listed_json(struct ky_buf *out, const struct ky_listed *one, bool has_in
 	ky_json_number(out, "bytes", one->bytes);
 	ky_json_text(out, "state", state_texts[one->state]);
 	ky_json_flag(out, "is_current", ky_listed_is_current(one));
+	ky_json_flag(out, "is_far", one->is_far);
 	ky_json_text_or_null(out, "sentence", facts->sentence[0] ? facts->sentence : NULL);
 	ky_json_text_or_null(out, "service", facts->service[0] ? facts->service : NULL);
 	ky_json_text_or_null(out, "host", facts->host[0] ? facts->host : NULL);

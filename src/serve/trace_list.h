@@ -40,6 +40,7 @@ struct ky_listed {
 	uint32_t state;                       /* enum ky_listed_state */
 	bool is_named;                        /* by the user: shown whatever it holds */
 	bool is_seen;                         /* by the scan that runs */
+	bool is_far;                          /* not on this machine: its bytes are fetched */
 	struct ky_trace_facts facts;
 };
 

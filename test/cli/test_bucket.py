@@ -358,6 +358,9 @@ class Serving(Bucket, test_serve.Serve):
             again = server.ask(f"trace/{rows['web']['id']}", If_None_Match=headers["ETag"])
             self.assertEqual(again[0], 304)
             page = server.ask()[2].decode()
+            for row in rows.values():  # by its index first, where it has one
+                self.assertIn(f'href="view.html?open={row["id"]}"', page)
+                self.assertTrue(row["is_far"])
             for canary in (mock_s3.ACCESS, mock_s3.SECRET, self.server.url):
                 self.assertNotIn(canary, page + json.dumps(rows))
             self.assertEqual(server.ask("trace/0123456789abcdef")[0], 404)

@@ -292,6 +292,56 @@ class Dumps(Outgoing):
         with MockS3() as server:
             self.assertIn("sent 1 segment", self.upload(server).stdout)
 
+    def one(self, server, path, *args, code=0, to="s3://bucket/pre", redact="args"):
+        done = subprocess.run([KYMO, "upload", str(path), "--to", to, "--redact", redact, *args],
+                              capture_output=True, text=True, env=self.environment(server),
+                              timeout=DEADLINE_S, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_a_dump_by_its_file_with_any_name(self):
+        """As `kymo dump` names it, and as its user did: redacted, with a manifest, once."""
+        first = self.dump().rename(self.dir / "front-7-20260518T123000Z.trc")
+        odd = self.dir / "of last‮night.trc"
+        shutil.copy(first, odd)
+        link = self.dir / "link.trc"
+        link.symlink_to(odd)
+        with MockS3() as server:
+            for path, said in ((first, "sent 1 segment"), (first, "sent 0 segments"),
+                               (odd, "sent 1 segment"), (link, "sent 0 segments")):
+                self.assertIn(said, self.one(server, path).stdout)
+            manifests = [json.loads(body) for key, (body, _) in server.objects.items()
+                         if key.endswith(".json")]
+            self.assertEqual(len(server.objects), 4)
+        self.assertEqual(len({one["dump_id"] for one in manifests}), 2)
+        for one in manifests:
+            key, = one["segments"]
+            body, given = server.objects["/bucket/" + key]
+            self.assertRegex(key, r"service=\w+/.*boot=0123abcd-7-777/\d+-\d+\.bin\.gz$")
+            self.assertEqual(given["x-amz-meta-dump-id"], one["dump_id"])
+            self.assertNotIn(test_scrub.CANARY.encode() + b"2", gzip.decompress(body))
+
+    def test_a_directory_of_dumps_alone(self):
+        path = self.dump()
+        with MockS3() as server:
+            self.assertIn("sent 1 segment", self.one(server, path.parent).stdout)
+            self.assertEqual(len(server.objects), 2)
+
+    def test_what_is_no_dump_by_its_file_is_refused(self):
+        run = self.make_run(1)
+        text, path = self.dir / "text.trc", self.dump()
+        text.write_text("no trace")
+        with MockS3() as server:
+            for one, code, says in ((run / "000000.trc", 2, "with its run"),
+                                    (text, 1, "not a trace"),
+                                    (self.dir / "none.trc", 1, "No such file")):
+                done = self.one(server, one, code=code)
+                self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+                self.assertIn(says, done.stderr)
+            done = self.one(server, path, code=2, to="otlp:http://127.0.0.1:1")
+            self.assertIn("--push", done.stderr)
+            self.assertEqual(server.requests, [])
+
     def test_a_run_in_flight_mode_sends_its_dumps_and_its_end(self):
         go = self.dir / "go"
         with MockS3() as server, subprocess.Popen(

@@ -17,6 +17,9 @@ static void parse__takes_a_name_apart_from_its_end(void **state)
 	assert_int_equal(name.n, 3);
 	assert_true(name.unix_ns == UINT64_C(1795802421000000000));
 	assert_true(ky_dump_name_parse(&name, "a-1-20260518T123000Z-1.trc"));
+	assert_true(ky_dump_name_parse(&name, "a-7-20260518T123000Z.trc.zst"));
+	assert_int_equal(name.pid, 7);
+	assert_int_equal(name.n, 0);
 	assert_true(ky_dump_name_parse(&name, "a-1-20260518T123000Z-1.trc.gz"));
 }
 
@@ -26,7 +29,9 @@ static void parse__refuses_what_is_no_dump(void **state)
 		"",
 		".trc",
 		"000000.trc.zst",
-		"a-1-20260518T123000Z.trc",
+		"20260518T123000Z.trc",
+		"1-20260518T123000Z.trc",
+		"a-1-20260518T123000Z-1-1.trc",
 		"a-1-20260518T123000Z-1.trc.active",
 		"a-1-20260518T123000Z-1.trc.zst.77.tmp",
 		"a-1-20260518T123000-1.trc",

@@ -10,6 +10,8 @@ const CHUNKS_MAX = 64; // of kymo serve
 /** Chunks are counted by where they begin, so some more may touch a time. */
 const CHUNKS_ASKED = 48;
 const REST_MS = 250;
+/** Of kymo serve, where a segment can only be read whole. */
+const NO_INDEX = 422;
 const GONE = "kymo serve does not answer any more; start it again and use its new address.";
 
 export class Mapped {
@@ -26,6 +28,7 @@ export class Mapped {
   private timer = 0;
   private isAsking = false;
   private wanted: Range | null = null;
+  private status = 0;
 
   constructor(
     private store: Store,
@@ -34,10 +37,11 @@ export class Mapped {
   ) {}
 
   /** The first picture; then the chunks around the longest poll, or of the address. False: there
-   * is no index of all of it. */
+   * is no index of all of it. Throws the sentence of another trouble. */
   async start(): Promise<boolean> {
     performance.mark("kymo-open");
     const map = await this.ask(null);
+    if (!map && this.status !== NO_INDEX) throw new Error(this.sentence);
     if (!map) return false;
     this.whole = this.shown = map;
     this.view = { from: 0, to: map.duration_ns };
@@ -70,6 +74,7 @@ export class Mapped {
     const times = range ? `&from=${Math.round(range.from)}&to=${Math.round(range.to)}` : "";
     const address = `${this.base}api/map/${this.ids}?pieces=${this.pieces}${times}`;
     const answer = await fetch(address).catch(() => null);
+    this.status = answer?.status ?? 0;
     if (answer?.ok) return (await answer.json()) as TraceMap;
     this.sentence = answer
       ? (await answer.text()).trim()

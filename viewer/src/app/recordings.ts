@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What `kymo serve` gives out of one or several processes: each a row of segments, read whole where
 // that fits, else by its indexes and in parts; the others beside the first, on one clock.
+import type { Served } from "../engine/protocol";
 import { findServed } from "../engine/served";
 import { Beside, TRACES_MAX } from "./beside";
 import { joined } from "./files";
@@ -9,11 +10,14 @@ import type { Store } from "./store";
 
 const WHOLE_EVENTS_MAX = 12e6;
 const WHOLE_BYTES_MAX = 2 ** 28;
+/** Of what kymo serve has to fetch from a bucket first. */
+const FAR_BYTES_MAX = 2 ** 23;
 const IDS = /^[0-9a-f]{16}(,[0-9a-f]{16})*$/;
 
 interface Listed {
   id: string;
   bytes: number;
+  is_far: boolean;
   events: number | null;
   service: string | null;
   host: string | null;
@@ -39,12 +43,14 @@ async function recordingsOf(base: string, ids: readonly string[]): Promise<Liste
   return [...groups.values()];
 }
 
-/** All of its segments, read now. */
+/** All of its segments, read now; one that stands alone, by ranges. */
 async function whole(
   base: string,
   parts: readonly Listed[],
-): Promise<{ file: Blob; name: string }> {
+): Promise<{ file: Blob | Served; name: string }> {
   const files: File[] = [];
+  const [alone, ...more] = parts;
+  if (alone && !more.length) return findServed(`${base}trace/${alone.id}`);
   for (const [at, { id }] of parts.entries()) {
     const { file, name } = await findServed(`${base}trace/${id}`);
     const answer = await fetch(file.url);
@@ -60,6 +66,7 @@ async function whole(
 function isSmall(parts: readonly Listed[]): boolean {
   const events = parts.reduce((sum, one) => sum + (one.events ?? Infinity), 0);
   const bytes = parts.reduce((sum, one) => sum + one.bytes, 0);
+  if (parts.some((one) => one.is_far) && bytes > FAR_BYTES_MAX) return false;
   return bytes < WHOLE_BYTES_MAX && (events <= WHOLE_EVENTS_MAX || bytes < WHOLE_BYTES_MAX / 32);
 }
 
