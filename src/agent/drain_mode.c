@@ -101,14 +101,18 @@ static void note_unsent(struct ky_drain_mode *mode)
 	mode->unsent_noted = unsent;
 }
 
-/* What could not be written since the last call. */
+/* What could not be written since the last call; and for `kymo status`, all that was lost. */
 static void report_losses(struct ky_drain_mode *mode)
 {
+	struct ky_drain_stats stats;
 	struct ky_chunk_loss loss;
 
 	note_unsent(mode);
 	if (ky_agent_output_take_loss(mode->output, &loss))
 		ky_drain_refused(mode->stream, &loss);
+	ky_drain_stats(mode->stream, &stats);
+	ky_agent_output_note_lost(mode->output, stats.records_lost - stats.records_dropped,
+				  stats.samples_lost);
 }
 
 /* ---- from one mode to the other ---- */

@@ -35,8 +35,10 @@ void ky_agent_output_init(struct ky_agent_output *output, const struct ky_agent_
 	output->access = *access;
 	output->is_file_taken = is_file_taken;
 	output->pid = header->pid;
-	if (header->side_offset != 0 && header->side_bytes >= sizeof(struct ky_ring_side))
+	if (header->side_offset != 0 && header->side_bytes >= sizeof(struct ky_ring_side)) {
 		output->drained_at = header->side_offset + offsetof(struct ky_ring_side, drained);
+		output->lost_at = header->side_offset + offsetof(struct ky_ring_side, lost);
+	}
 	snprintf(output->service, sizeof(output->service), "%.*s", (int)sizeof(header->service),
 		 header->service);
 	snprintf(boot, sizeof(boot), "%.*s", (int)sizeof(header->boot_id), header->boot_id);
@@ -109,6 +111,16 @@ static void note_chunk(struct ky_agent_output *output, const struct ky_chunk *ch
 	     sizeof(stamps));
 	note(output, offsetof(struct ky_ring_drained, chunk_claim_index), &output->chunk_count,
 	     sizeof(output->chunk_count));
+}
+
+void ky_agent_output_note_lost(struct ky_agent_output *output, uint64_t records, uint64_t samples)
+{
+	const uint64_t lost[2] = {records, samples};
+
+	if (!output->lost_at || memcmp(lost, output->lost, sizeof(lost)) == 0)
+		return;
+	memcpy(output->lost, lost, sizeof(lost));
+	(void)ky_ring_access_store(&output->access, output->lost_at, lost, sizeof(lost));
 }
 
 /* ---- opening ---- */

@@ -26,6 +26,7 @@ struct ky_agent_output {
 	const struct ky_agent_options *options;
 	struct ky_ring_access access;
 	uint64_t drained_at; /* of struct ky_ring_drained in the ring; 0: it has none */
+	uint64_t lost_at;    /* of struct ky_ring_lost; the same */
 	uint32_t pid;
 	char service[64], run_name[64];
 	uint64_t started_unix_ns; /* when the ring was made */
@@ -34,6 +35,7 @@ struct ky_agent_output {
 	struct ky_trace_sink *sink;
 	struct ky_background *queue;
 	uint64_t retry_ns;
+	uint64_t lost[2];     /* as noted */
 	uint64_t chunk_count; /* the writing thread's */
 	char path[512];       /* of the run's directory, or the file */
 	/* the segment that is being handed out; has_segment: it has begun */
@@ -54,6 +56,8 @@ struct ky_agent_output {
 void ky_agent_output_init(struct ky_agent_output *output, const struct ky_agent_options *options,
 			  const struct ky_ring_header *header, const struct ky_ring_access *access,
 			  bool *is_file_taken);
+/* All that was lost so far; stored when it is news. */
+void ky_agent_output_note_lost(struct ky_agent_output *output, uint64_t records, uint64_t samples);
 /* Seals what is open, after all that waits; also of one that never began. */
 void ky_agent_output_close(struct ky_agent_output *output);
 /* In a forked child: what the parent had open stays where it is, untouched. */

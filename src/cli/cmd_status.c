@@ -7,6 +7,7 @@
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
+#include <report/loss_text.h>
 #include <ring/ring_drainer.h>
 #include <ring/ring_end.h>
 #include <ring/ring_status.h>
@@ -252,6 +253,22 @@ static void print_dropped(struct ky_buf *out, const struct ky_ring_status *state
 			      ky_out_count(cell, state->fork_disarmed_count));
 }
 
+/* The drain counts those of their sources, too, once it has read that far. */
+static uint64_t samples_lost(const struct ky_ring_status *state)
+{
+	return state->drain_samples_lost > state->all_samples_lost ? state->drain_samples_lost :
+								     state->all_samples_lost;
+}
+
+static void print_lost(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	label(out, "Lost");
+	ky_loss_counts_text(out, &(const struct ky_loss_counts){.records = state->records_lost,
+								.dropped = state->dropped,
+								.samples = samples_lost(state)});
+	ky_out_text(out, "\n");
+}
+
 static void print_sampling(struct ky_buf *out, const struct ky_ring_status *state)
 {
 	char cell[KY_OUT_CELL_BYTES];
@@ -399,6 +416,7 @@ static void print_text(struct ky_buf *out, const struct status *status)
 	print_sent(out, status);
 	print_ring(out, status);
 	print_dropped(out, &status->state);
+	print_lost(out, &status->state);
 	print_sampling(out, &status->state);
 	print_settings(out, &status->state);
 	print_side(out, status);
@@ -484,6 +502,10 @@ static void json_ring(struct ky_buf *out, const struct ky_ring_status *state)
 	ky_json_number(out, "no_slot", state->dropped_no_slot);
 	ky_json_number(out, "no_state", state->dropped_no_state);
 	ky_json_number(out, "exited", state->dropped_exited);
+	ky_json_close(out, "}");
+	ky_json_open(out, "lost", "{");
+	ky_json_number(out, "records", state->records_lost);
+	ky_json_number(out, "samples", samples_lost(state));
 	ky_json_close(out, "}");
 	ky_json_number(out, "fork_disarmed", state->fork_disarmed_count);
 	ky_json_open(out, "sampling", "{");

@@ -315,6 +315,11 @@ static void read_counters(struct ky_ring_status *out, const struct ky_ring_side 
 	}
 }
 
+static uint64_t load(const _Atomic uint64_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
 static void read_side(struct ky_ring_status *out, const struct ky_ring_view *view,
 		      const struct ky_ring_header *header)
 {
@@ -328,11 +333,8 @@ static void read_side(struct ky_ring_status *out, const struct ky_ring_view *vie
 	out->has_side = true;
 	out->mark_count = ky_mark_read(side, out->marks);
 	read_counters(out, side);
-}
-
-static uint64_t load(const _Atomic uint64_t *word)
-{
-	return atomic_load_explicit(word, memory_order_relaxed);
+	out->records_lost = load(&side->lost.records);
+	out->drain_samples_lost = load(&side->lost.samples);
 }
 
 static void read_words(struct ky_ring_status *out, const struct ky_ring_view *view)

@@ -48,8 +48,11 @@ struct ky_ring_status {
 	uint64_t samples_min;      /* taken since the start, at least */
 	uint64_t samples_lost;     /* by their source */
 	uint64_t all_samples_lost; /* and those of memory, of calls and of await points */
-	uint64_t record_count;     /* of all threads that are still seen */
-	uint32_t open_poll_count;  /* all; the first KY_STATE_POLLS_MAX are listed, longest first */
+	/* As the process that streams the ring counted them: records that it never saw, without
+	 * those dropped, and samples of all kinds. */
+	uint64_t records_lost, drain_samples_lost;
+	uint64_t record_count;    /* of all threads that are still seen */
+	uint32_t open_poll_count; /* all; the first KY_STATE_POLLS_MAX are listed, longest first */
 	uint32_t listed_count;
 	struct ky_state_poll *polls;
 	bool has_side;

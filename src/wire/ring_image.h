@@ -307,6 +307,12 @@ struct ky_ring_unwatched {
 	_Atomic uint64_t ns;         /* since the ones before them, in all */
 };
 
+/* What the process that streams this ring has counted as lost so far, beside what was dropped. */
+struct ky_ring_lost {
+	_Atomic uint64_t records; /* overwritten before they were read, or refused by the store */
+	_Atomic uint64_t samples; /* of all kinds, by their sources, too */
+};
+
 /* Recorded by the handler of a fatal signal; state is written last (release). */
 struct ky_ring_crash {
 	_Atomic uint32_t state; /* 0 none, 1 being written, 2 whole */
@@ -358,6 +364,7 @@ struct ky_ring_side {
 		counter_sample_index; /* samples begun; n lies at n % their count */
 	struct ky_ring_counter_sample counter_samples[KY_COUNTER_SAMPLES];
 	_Alignas(64) struct ky_ring_unwatched unwatched; /* zeros in rings of earlier recorders */
+	struct ky_ring_lost lost;                        /* on the same line; the same */
 };
 
 /* State of a slot: bits 0..2 of its claim word; the rest is claim number + 1 (0: never claimed). */

@@ -375,6 +375,34 @@ class Mark(Control):
         self.assert_one_sentence(self.kymo("mark", "--all", "x"), "nothing is recording")
 
 
+class Lost(Control):
+    def test_records_that_were_overwritten_are_a_loss_in_status(self):
+        """`kymo run` stands still while its program writes more than the ring holds."""
+        ready, go, written = self.dir / "ready", self.dir / "go", self.dir / "written"
+        run = subprocess.Popen([KYMO, "run", "--ring-bytes", "128K", "--ring-dir", self.rings,
+                                "-o", self.dir / "traces", "--", HOST, "1000", f"touch={ready}",
+                                f"wait={go}", "polls=100000", f"touch={written}",
+                                f"wait={self.dir / 'end'}"], stderr=subprocess.DEVNULL)
+        self.started.append(run)
+        wait_until(ready.exists)
+        pid = self.ps()[0]["pid"]
+        wait_until(lambda: self.json("status", pid)["drained_by_pid"] == run.pid)
+        self.assertEqual(self.json("status", pid)["lost"], {"records": 0, "samples": 0})
+        self.assertIn("Lost       nothing lost\n", self.kymo("status", pid).stdout)
+        run.send_signal(signal.SIGSTOP)
+        go.touch()
+        wait_until(written.exists)
+        run.send_signal(signal.SIGCONT)
+        wait_until(lambda: self.json("status", pid)["lost"]["records"])
+        lost = self.json("status", pid)["lost"]["records"]
+        self.assertRegex(self.kymo("status", pid).stdout, r"Lost       [1-9][0-9,]* records lost\n")
+        (self.dir / "end").touch()
+        self.assertEqual(run.wait(DEADLINE_S), 0)
+        done = subprocess.run([KYMO, "info", "--json", self.dir / "traces"], capture_output=True,
+                              text=True, timeout=DEADLINE_S, check=True)
+        self.assertGreaterEqual(json.loads(done.stdout)["lost_records"], lost)
+
+
 class Streamed(Control):
     """What is changed externally shows in the trace that `kymo run` writes meanwhile."""
 

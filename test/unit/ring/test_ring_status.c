@@ -100,8 +100,12 @@ static void ring_status__words_marks_and_counters_are_copied(void **state)
 	memcpy(built.side->counters[0].name, "jobs", 5);
 	atomic_store(&built.side->counters[0].value, (uint64_t)-3);
 	atomic_store(&built.side->counter_count, 1);
+	atomic_store(&built.side->lost.records, 12);
+	atomic_store(&built.side->lost.samples, 13);
 	assert_int_equal(read_as(KY_FOUND_DEAD), 0);
 	assert_int_equal(status->dropped, 5);
+	assert_int_equal(status->records_lost, 12);
+	assert_int_equal(status->drain_samples_lost, 13);
 	assert_int_equal(status->dropped_signal, 2);
 	assert_true(status->has_side);
 	assert_int_equal(status->mark_count, 1);
