@@ -12,6 +12,7 @@
 #include <analyze/runtime_facts.h>
 #include <analyze/thread_uses.h>
 #include <analyze/queue_fill.h>
+#include <analyze/socket_groups.h>
 #include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
 #include <analyze/wait_ahead.h>
@@ -701,6 +702,7 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_number_or_null(out, "shutdown_ns", report->shutdown_ns != 0, report->shutdown_ns);
 	ky_stops_json(out, trace);
 	ky_failed_groups_json(out, trace, report->from_ns, report->to_ns + 1);
+	ky_socket_groups_json(out, trace, report->from_ns, report->to_ns + 1);
 	report_workers(out, trace, report);
 	report_thread_counts(out, trace, report);
 	report_resources(out, trace, report);

@@ -338,6 +338,7 @@ static const char *resources_missing(const struct ky_resource_about *about, char
 		[KY_PART_CGROUP_PRESSURE] = "pressure of the cgroup",
 		[KY_PART_LISTENERS] = "accept queues",
 		[KY_PART_DROPS] = "dropped connections",
+		[KY_PART_SOCKETS] = "sockets that threads wait on",
 	};
 	size_t used = 0;
 

@@ -120,6 +120,35 @@ static void write_throttled(struct ky_convert *convert, const struct ky_resource
 	ky_trc_enc_varint(enc, row->values[KY_THROTTLED_NS]);
 }
 
+/* What runs on the thread, by what was merged so far. */
+static void write_socket(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
+{
+	const struct ky_dthread *thread = ky_thread_table_find_tid(
+		&convert->common->threads, (uint32_t)row->values[KY_SOCKET_TID]);
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+	uint64_t task = 0;
+
+	if (thread && thread->depth)
+		task = thread->stack[thread->depth - 1].task;
+	else if (thread && thread->is_blocking)
+		task = thread->blocking_task;
+	ky_trc_enc_event(enc, KY_EV_SOCKET_WAIT, ns);
+	ky_trc_enc_u32(enc, (uint32_t)row->values[KY_SOCKET_TID]);
+	ky_trc_enc_varint(enc, ky_worker_id(thread ? thread->worker : KY_NONE32));
+	ky_trc_enc_varint(enc, task);
+	ky_trc_enc_varint(enc, row->values[KY_SOCKET_SYSCALL]);
+	ky_trc_enc_varint(enc, row->values[KY_SOCKET_FD]);
+	ky_trc_enc_varint(enc, row->values[KY_SOCKET_SINCE_NS]);
+	ky_trc_enc_varint(enc, row->monotonic_ns);
+	ky_trc_enc_u8(enc, (uint8_t)row->values[KY_SOCKET_STATE]);
+	opt(convert, row, KY_SOCKET_LOCAL_PORT);
+	opt(convert, row, KY_SOCKET_PEER_PORT);
+	ky_trc_enc_varint(enc, row->values[KY_SOCKET_UNACKED]);
+	ky_trc_enc_varint(enc, row->values[KY_SOCKET_RETRANSMITS]);
+	opt(convert, row, KY_SOCKET_SEND_QUEUE);
+	opt(convert, row, KY_SOCKET_SILENT_NS);
+}
+
 void ky_convert_resource(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
 {
 	switch (row->kind) {
@@ -146,6 +175,9 @@ void ky_convert_resource(struct ky_convert *convert, const struct ky_resource_ro
 		break;
 	case KY_RESOURCE_THROTTLED:
 		write_throttled(convert, row, ns);
+		break;
+	case KY_RESOURCE_SOCKET:
+		write_socket(convert, row, ns);
 		break;
 	default: /* of a newer writer, or nonsense */
 		break;

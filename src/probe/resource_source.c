@@ -6,6 +6,7 @@
 #include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <probe/ring_pages.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,59 +204,6 @@ static void take_io(struct ky_resource_source *source, const struct ky_proc_read
 	ky_resource_set(row, KY_USAGE_BLOCKS_OUT, out / BLOCK_BYTES);
 }
 
-/* ---- the recorder's own pages ---- */
-
-#define PAGEMAP_PRESENT (UINT64_C(1) << 63)
-#define PAGEMAP_ENTRIES 256u
-
-/* Bytes of the ring that the process has in its page tables; 0 where that cannot be known. */
-static uint64_t ring_resident(const struct ky_resource_source *source,
-			      const struct ky_proc_reader *reader)
-{
-	uint64_t entries[PAGEMAP_ENTRIES], page = reader->page_bytes, pages, count = 0;
-	int fd;
-
-	if (!source->ring_address || !page)
-		return 0;
-	fd = openat(reader->dir, "pagemap", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	pages = source->ring_bytes / page;
-	for (uint64_t at = 0; at < pages;) {
-		size_t most = pages - at < PAGEMAP_ENTRIES ? (size_t)(pages - at) : PAGEMAP_ENTRIES;
-		ssize_t got = pread(fd, entries, most * sizeof(*entries),
-				    (off_t)((source->ring_address / page + at) * sizeof(*entries)));
-
-		if (got <= 0)
-			break;
-		for (size_t i = 0; i < (size_t)got / sizeof(*entries); i++)
-			count += (entries[i] & PAGEMAP_PRESENT) != 0;
-		at += (uint64_t)got / sizeof(*entries);
-	}
-	close(fd);
-	return count * page;
-}
-
-/* The kernel counts the ring's pages as the process's. Its peak is taken to have held as many of
- * them as there are now; it is no less than what the process has now. */
-static void leave_out_ring(const struct ky_resource_source *source,
-			   const struct ky_proc_reader *reader, struct ky_resource_row *row)
-{
-	uint64_t *rss = &row->values[KY_USAGE_RSS], *peak = &row->values[KY_USAGE_MAX_RSS], ring;
-
-	if (!ky_resource_has(row, KY_USAGE_RSS))
-		return;
-	ring = ring_resident(source, reader);
-	if (!ring)
-		return;
-	*rss -= ring < *rss ? ring : *rss;
-	if (!ky_resource_has(row, KY_USAGE_MAX_RSS))
-		return;
-	*peak -= ring < *peak ? ring : *peak;
-	if (*peak < *rss)
-		*peak = *rss;
-}
-
 /* ---- entries of a folder ---- */
 
 struct folder_entry {
@@ -340,6 +288,30 @@ static void put_thread(struct ky_resource_source *source, const struct ky_proc_r
 	put_row(source, &row);
 }
 
+/* Of a thread that has not switched since the reading before. */
+static void put_socket(struct ky_resource_source *source, const struct ky_proc_reader *reader,
+		       struct ky_thread_counted *thread)
+{
+	struct ky_resource_row row;
+	int got;
+
+	if (source->sockets == KY_SOCKET_WAITS_MAX)
+		return;
+	got = ky_socket_wait_read(&thread->wait, reader, source->is_own, thread->tid, &row);
+	if (got < 0)
+		miss(source, KY_PART_SOCKETS, got);
+	source->sockets += got > 0;
+	if (got > 0)
+		put_row(source, &row);
+}
+
+static void put_sockets(struct ky_resource_source *source, const struct ky_proc_reader *reader)
+{
+	for (uint32_t i = 0; i < KY_RESOURCE_THREADS_MAX; i++)
+		if (source->threads[i].tid)
+			put_socket(source, reader, &source->threads[i]);
+}
+
 static bool take_thread(void *ctx, const char *name)
 {
 	struct switches *switches = ctx;
@@ -347,12 +319,15 @@ static bool take_thread(void *ctx, const char *name)
 	uint32_t tid = (uint32_t)strtoul(name, NULL, 10);
 	struct ky_thread_counted *thread;
 	uint64_t voluntary, involuntary;
+	bool is_still;
 
 	if (!tid || !ky_proc_reader_switches(switches->reader, tid, &voluntary, &involuntary))
 		return true; /* it ended meanwhile */
 	thread = place_of(source, tid);
 	if (!thread)
 		return false;
+	is_still = thread->wait.since_ns && voluntary == thread->voluntary &&
+		   involuntary == thread->involuntary;
 	/* Backwards: the number is another thread's by now. */
 	if (voluntary < thread->voluntary || involuntary < thread->involuntary)
 		thread->voluntary = thread->involuntary = 0;
@@ -362,6 +337,10 @@ static bool take_thread(void *ctx, const char *name)
 	thread->involuntary = involuntary;
 	thread->is_there = true;
 	put_thread(source, switches->reader, thread);
+	if (is_still)
+		put_socket(source, switches->reader, thread);
+	else
+		ky_socket_wait_begin(&thread->wait, source->now_ns);
 	return true;
 }
 
@@ -483,15 +462,18 @@ static void read_the_process(struct ky_resource_source *source, const struct ky_
 	struct ky_resource_row row = {.kind = KY_RESOURCE_USAGE};
 
 	read_cpu_clock(source, reader);
-	if (source->is_idle)
+	source->sockets = 0;
+	if (source->is_idle) {
 		repeat_usage(source, &row);
-	else
+		put_sockets(source, reader);
+	} else {
 		take_usage(source, reader, &row);
+	}
 	take_descriptor_limit(source, reader, &row);
 	if (!take_rss(source, reader, &row))
 		return;
 	source->usage = row; /* which may be repeated: as the kernel counts */
-	leave_out_ring(source, reader, &row);
+	ky_ring_pages_leave_out(&row, reader, source->ring_address, source->ring_bytes);
 	if (row.present)
 		put_row(source, &row);
 }
@@ -675,7 +657,8 @@ static void read_everything(struct ky_resource_source *source, const struct ky_p
 		KY_PART_SWITCHES,      KY_PART_FDS,
 		KY_PART_FD_LIMIT,      KY_PART_CGROUP_CPU,
 		KY_PART_CGROUP_MEMORY, KY_PART_CGROUP_PRESSURE,
-		KY_PART_LISTENERS,     KY_PART_DROPS};
+		KY_PART_LISTENERS,     KY_PART_DROPS,
+		KY_PART_SOCKETS};
 
 	memcpy(source->kept, source->missing, sizeof(source->kept));
 	memset(source->missing, 0, sizeof(source->missing));

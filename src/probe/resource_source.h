@@ -6,7 +6,9 @@
  * reason. Of a process that has not run since the last reading, what only it can change is not read
  * again but repeated; its memory, limits, queues, cgroups and the machine are read all the same.
  * Counts of dropped connections are read every KY_RESOURCE_SELDOM readings while it does not run
- * and its queues are empty. The pages of the ring that it has mapped are not counted as its memory.
+ * and its queues are empty. A thread that stands in a call on a TCP socket from one reading to the
+ * next has a row with the state of that socket. The pages of the ring that it has mapped are not
+ * counted as its memory.
  * Threads: owner. Memory: none but the structure; no descriptor is kept between readings.
  */
 #ifndef KY_PROBE_RESOURCE_SOURCE_H
@@ -14,6 +16,7 @@
 
 #include <probe/cgroup_use.h>
 #include <probe/listeners.h>
+#include <probe/socket_waits.h>
 #include <proc/proc_reader.h>
 #include <wire/ring_image.h>
 
@@ -38,6 +41,7 @@ struct ky_thread_counted {
 	bool is_there;
 	uint64_t voluntary, involuntary;
 	uint64_t cpu_ns, delay_ns; /* of its last row; both 0: it has none */
+	struct ky_socket_wait wait;
 };
 
 struct ky_resource_source {
@@ -60,6 +64,7 @@ struct ky_resource_source {
 	struct ky_listeners listeners;
 	struct ky_thread_counted threads[KY_RESOURCE_THREADS_MAX];
 	uint64_t voluntary, involuntary; /* sums */
+	uint32_t sockets;                /* asked in this reading */
 	uint64_t now_ns;
 	bool is_last;            /* every thread has a row */
 	uint32_t limited_levels; /* 1 << level: a cgroup with a CPU limit */

@@ -139,6 +139,7 @@ static uint32_t worker_field(uint32_t event)
 		{KY_EV_DRIVER_TURN, KY_F_DRIVER_TURN_worker_id},
 		{KY_EV_OFF_CPU, KY_F_OFF_CPU_worker_id},
 		{KY_EV_FAILED_CALLS, KY_F_FAILED_CALLS_worker_id},
+		{KY_EV_SOCKET_WAIT, KY_F_SOCKET_WAIT_worker_id},
 		{KY_EV_SPAWN_WINDOW, KY_F_SPAWN_WINDOW_worker_id},
 		{KY_EV_CONN_ENTER, KY_F_CONN_ENTER_worker_id},
 		{KY_EV_WORKER, KY_F_WORKER_worker_id},

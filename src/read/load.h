@@ -181,6 +181,7 @@ bool ky_load_spawn_window(struct ky_load *load, const struct ky_frame *frame);
 int ky_spawns_finish(struct ky_trace *trace);
 int ky_run_waiters_finish(struct ky_trace *trace); /* run_waiters.c; of closures, the same */
 bool ky_load_failed_calls(struct ky_load *load, const struct ky_frame *frame); /* failed_calls.c */
+bool ky_load_socket_wait(struct ky_load *load, const struct ky_frame *frame);  /* load_sockets.c */
 /* stops.c; of the last one as above: once polls are paired. */
 bool ky_load_process_state(struct ky_load *load, const struct ky_frame *frame);
 bool ky_load_throttled(struct ky_load *load, const struct ky_frame *frame);

@@ -91,6 +91,8 @@ bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame)
 		return ky_load_notify(load, frame);
 	case KY_EV_FAILED_CALLS:
 		return ky_load_failed_calls(load, frame);
+	case KY_EV_SOCKET_WAIT:
+		return ky_load_socket_wait(load, frame);
 	case KY_EV_CONN_WAIT:
 		return ky_load_request_wait(load, frame);
 	case KY_EV_CONN_UNSEEN:

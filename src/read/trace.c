@@ -442,6 +442,7 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->thread_uses, 0);
 	ky_pages_free(pages, trace->poll_costs, 0);
 	ky_pages_free(pages, trace->failed_calls, 0);
+	ky_pages_free(pages, trace->socket_waits, 0);
 	ky_pages_free(pages, trace->states, 0);
 	ky_pages_free(pages, trace->stops, 0);
 	ky_pages_free(pages, trace->throttles, 0);

@@ -333,6 +333,19 @@ struct ky_trace_failed_calls {
 	uint32_t task; /* index; KY_NONE */
 };
 
+/* See SocketWaitEvent. */
+struct ky_trace_socket_wait {
+	uint64_t time_ns, since_ns;
+	uint64_t syscall, fd;
+	uint64_t unacked, retransmits;
+	uint64_t send_queue; /* bytes; UINT64_MAX: not known */
+	uint64_t silent_ns;  /* UINT64_MAX: not known */
+	uint32_t tid;
+	uint32_t task;                  /* index; KY_NONE */
+	uint16_t local_port, peer_port; /* 0: not known */
+	uint8_t tcp_state;
+};
+
 struct ky_trace_crash {
 	uint64_t time_ns, address, pc;
 	int64_t code;
@@ -490,6 +503,8 @@ struct ky_trace {
 	uint32_t stop_count, stop_capacity;
 	struct ky_trace_failed_calls *failed_calls; /* by time */
 	uint32_t failed_count, failed_capacity;
+	struct ky_trace_socket_wait *socket_waits; /* by time */
+	uint32_t socket_wait_count, socket_wait_capacity;
 	struct ky_trace_throttle *throttles; /* by begin */
 	uint32_t throttle_count, throttle_capacity;
 	bool has_processes; /* more than one: their rows are not distinguished */

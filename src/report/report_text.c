@@ -11,6 +11,7 @@
 #include <report/histogram_text.h>
 #include <report/resource_text.h>
 #include <report/root_text.h>
+#include <report/socket_text.h>
 #include <report/stop_text.h>
 #include <report/thread_text.h>
 #include <report/wake_text.h>
@@ -355,6 +356,7 @@ static void print_answer(const struct ky_report_view *view)
 	ky_out_text(view->out, "\n");
 	ky_stop_text(view->out, trace, report);
 	ky_failed_text(view);
+	ky_socket_text(view);
 	if (report->polls_counted && report->polls.max > 0 &&
 	    (!report->worst_poll_count ||
 	     ky_worst_poll_ns(report->worst_polls) < report->polls.max)) {

@@ -3,8 +3,10 @@
 
 #include <analyze/culprit.h>
 #include <analyze/poll_parts.h>
+#include <analyze/socket_groups.h>
 #include <report/call_text.h>
 #include <report/profile_cells.h>
+#include <report/socket_text.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +94,20 @@ static void print_parts(struct ky_buf *out, const struct ky_trace *trace,
 	ky_out_text(out, "\n");
 }
 
+/* "  after 2.5 s of it, in recvfrom: socket ESTABLISHED, peer port 5432, ..": as read last. */
+static void print_socket(struct ky_buf *out, const struct ky_trace *trace,
+			 const struct ky_poll *poll)
+{
+	const struct ky_trace_socket_wait *wait = ky_socket_wait_in(trace, poll);
+
+	if (!wait)
+		return;
+	ky_out_format(out, "  after %.1f s of it, in ",
+		      (double)(wait->time_ns - poll->start_ns) / 1e9);
+	ky_socket_call_text(out, trace, wait);
+	ky_out_text(out, "\n");
+}
+
 /* What the kernel's counters say of a poll, windows do not say again: preemption that they saw in a
  * part of the time. */
 static bool is_counted(const struct ky_trace *trace, const struct ky_stack_profile_poll *worst)
@@ -151,6 +167,7 @@ void ky_worst_answer(struct ky_buf *out, const struct ky_trace *trace,
 		return;
 	print_place(out, trace, profile);
 	print_parts(out, trace, &profile->worst[0].poll);
+	print_socket(out, trace, &profile->worst[0].poll);
 }
 
 /* Windows watch a share of the time. */

@@ -28,14 +28,15 @@
 #define KY_RESOURCE_MS_MAX 3600000u
 
 enum ky_resource_kind {
-	KY_RESOURCE_USAGE = 1,    /* values: enum ky_usage_value */
-	KY_RESOURCE_CGROUP = 2,   /* values: enum ky_cgroup_value; scope: level, 0 the process's */
-	KY_RESOURCE_PRESSURE = 3, /* values: enum ky_pressure_value; scope: 0 machine, 1 cgroup */
-	KY_RESOURCE_LISTENER = 4, /* values: enum ky_listener_value; scope: 4 or 6 */
-	KY_RESOURCE_DROPS = 5,    /* values: overflows, drops of the network namespace */
-	KY_RESOURCE_THREAD = 6,   /* values: enum ky_thread_value */
-	KY_RESOURCE_STATE = 7,    /* values: enum ky_state_value; scope: enum ky_process_change */
-	KY_RESOURCE_THROTTLED = 8 /* values: enum ky_throttled_value; scope: level, as above */
+	KY_RESOURCE_USAGE = 1,     /* values: enum ky_usage_value */
+	KY_RESOURCE_CGROUP = 2,    /* values: enum ky_cgroup_value; scope: level, 0 the process's */
+	KY_RESOURCE_PRESSURE = 3,  /* values: enum ky_pressure_value; scope: 0 machine, 1 cgroup */
+	KY_RESOURCE_LISTENER = 4,  /* values: enum ky_listener_value; scope: 4 or 6 */
+	KY_RESOURCE_DROPS = 5,     /* values: overflows, drops of the network namespace */
+	KY_RESOURCE_THREAD = 6,    /* values: enum ky_thread_value */
+	KY_RESOURCE_STATE = 7,     /* values: enum ky_state_value; scope: enum ky_process_change */
+	KY_RESOURCE_THROTTLED = 8, /* values: enum ky_throttled_value; scope: level, as above */
+	KY_RESOURCE_SOCKET = 9     /* values: enum ky_socket_value */
 };
 
 enum ky_usage_value {
@@ -125,6 +126,21 @@ enum ky_throttled_value {
 	KY_THROTTLED_NS
 };
 
+/* Of a TCP socket that a thread stands in a call on. */
+enum ky_socket_value {
+	KY_SOCKET_TID,
+	KY_SOCKET_FD,
+	KY_SOCKET_SYSCALL,
+	KY_SOCKET_SINCE_NS, /* at the latest */
+	KY_SOCKET_STATE,    /* as the kernel numbers them */
+	KY_SOCKET_LOCAL_PORT,
+	KY_SOCKET_PEER_PORT,
+	KY_SOCKET_UNACKED,     /* segments */
+	KY_SOCKET_RETRANSMITS, /* of the oldest of them, in a row */
+	KY_SOCKET_SEND_QUEUE,  /* bytes not acknowledged or not sent */
+	KY_SOCKET_SILENT_NS    /* since data came in last, or the connection was made */
+};
+
 /* One row; values whose bit is not set in `present` are not known. */
 struct ky_resource_row {
 	uint64_t monotonic_ns;
@@ -155,6 +171,7 @@ enum ky_resource_part {
 	KY_PART_CGROUP_PRESSURE,
 	KY_PART_LISTENERS,
 	KY_PART_DROPS,
+	KY_PART_SOCKETS,
 	KY_PART_COUNT
 };
 

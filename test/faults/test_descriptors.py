@@ -74,3 +74,35 @@ class Failing(Faults):
 
     def test_a_healthy_program_has_none(self):
         self.assertNotIn("failing_calls", self.record("ticks").report())
+
+
+class Sockets(Faults):
+    """Of a call that lasts, the state of its socket is read while it does."""
+
+    def test_calls_that_last_name_the_state_of_their_socket(self):
+        run = self.record("sockets")
+        said, missing = run.statement, run.info()["metadata"].get("resources.missing", "")
+        if "sockets that threads wait on" in missing:
+            self.skipTest(missing)
+        waits = run.report()["socket_waits"]
+        # A thread that was woken in between, as by a probe's answer, begins to stand anew.
+        read = [one for one in waits if one["local_port"] == said["read_port"]][-1]
+        write = [one for one in waits if one["local_port"] == said["write_port"]][-1]
+        connect = [one for one in waits if one["state"] == "SYN_SENT"][-1]
+        self.assertEqual((read["state"], write["state"]), ("ESTABLISHED", "ESTABLISHED"))
+        self.assertEqual({read["peer_port"], write["peer_port"]}, {said["peer_port"]})
+        self.assertEqual(read["send_queue_bytes"], 0)
+        self.assertGreater(write["send_queue_bytes"], 0)
+        self.assertGreater(connect["unacked"], 0)
+        self.assertIsNone(connect["silent_ns"])
+        for one in (read, write, connect):
+            self.assertLess(one["since_ns"], one["to_ns"])
+            self.assertIn("sockets::", one["task"])
+        text = run.report_text()
+        peer = f"socket ESTABLISHED, peer port {said['peer_port']}, no data came in for"
+        self.assertRegex(text, f"s of it, in recvfrom: {peer}")
+        self.assertRegex(text, f"! Thread .* in recvfrom: {peer}.*, in sockets::read_from_silence")
+        self.assertRegex(text, "in connect: socket SYN_SENT")
+
+    def test_calls_that_are_short_have_none(self):
+        self.assertNotIn("socket_waits", self.record("descriptors").report())

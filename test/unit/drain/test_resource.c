@@ -140,6 +140,9 @@ static void resource__every_kind_is_an_event(void **state)
 			memcpy(&row.values[KY_LISTENER_ADDRESS], "\x7f\0\0\1", 4);
 		put_row(area, &row);
 	}
+	row.kind = KY_RESOURCE_SOCKET;
+	row.values[KY_SOCKET_TID] = 501; /* the thread whose poll is open */
+	put_row(area, &row);
 	row.kind = KY_RESOURCE_LISTENER;
 	row.scope = 6;
 	row.present = 0;
@@ -168,6 +171,12 @@ static void resource__every_kind_is_an_event(void **state)
 	assert_true(NUMBER(event, TCP_ACCEPT_QUEUE, pending_connections) == UINT32_MAX);
 	assert_false(event->is_present[KY_F_TCP_ACCEPT_QUEUE_dropped_connections]);
 	assert_int_equal(COUNT(&c, RESOURCE_USAGE), 1);
+	event = EVENT(&c, SOCKET_WAIT, 0);
+	assert_int_equal(NUMBER(event, SOCKET_WAIT, task_id), 7);
+	assert_int_equal(NUMBER(event, SOCKET_WAIT, since_ns), 100 + KY_SOCKET_SINCE_NS);
+	assert_int_equal(NUMBER(event, SOCKET_WAIT, read_ns), T0 + MS);
+	assert_int_equal(NUMBER(event, SOCKET_WAIT, local_port), 100 + KY_SOCKET_LOCAL_PORT);
+	assert_int_equal(NUMBER(event, SOCKET_WAIT, silent_ns), 100 + KY_SOCKET_SILENT_NS);
 	case_close(&c);
 }
 
