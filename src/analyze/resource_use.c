@@ -21,20 +21,37 @@ static uint64_t times(uint64_t a, uint64_t b)
 	return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
+/* The kernel counts a process's CPU time in ticks of 10 ms at worst: between a reading and the last
+ * one, which comes whenever the process ends, one tick can be more than there are CPUs. */
+#define RATE_NS_MIN UINT64_C(500000000)
+
+static void take_rate(struct ky_growth *growth, uint64_t value, uint64_t ns)
+{
+	uint64_t permille;
+
+	if (growth->rate_ns && growth->rate_ns < ns && value >= growth->rate_from) {
+		if (ns - growth->rate_ns < RATE_NS_MIN)
+			return;
+		permille = times(value - growth->rate_from, 1000) / (ns - growth->rate_ns);
+		if (permille > growth->max_permille)
+			growth->max_permille = permille;
+	}
+	growth->rate_from = value;
+	growth->rate_ns = ns;
+}
+
 static void grow(struct ky_growth *growth, uint64_t value, uint64_t ns)
 {
-	uint64_t by, permille;
+	uint64_t by;
 
 	if (value == KY_RESOURCE_NONE)
 		return;
 	/* Backwards: another process, or nonsense. */
 	if (growth->last_ns && growth->last_ns < ns && value >= growth->last) {
 		by = value - growth->last;
-		permille = times(by, 1000) / (ns - growth->last_ns);
 		growth->sum = growth->sum == KY_RESOURCE_NONE ? by : growth->sum + by;
-		if (permille > growth->max_permille)
-			growth->max_permille = permille;
 	}
+	take_rate(growth, value, ns);
 	growth->last = value;
 	growth->last_ns = ns;
 }

@@ -17,9 +17,10 @@
 
 /* A counter: what it grew by. A gauge: what it was. */
 struct ky_growth {
-	uint64_t sum;           /* KY_RESOURCE_NONE: no two readings that report it */
-	uint64_t max_permille;  /* of the time between two readings, of counters of time */
-	uint64_t last, last_ns; /* making only */
+	uint64_t sum;                /* KY_RESOURCE_NONE: no two readings that report it */
+	uint64_t max_permille;       /* of the time between two readings, of counters of time */
+	uint64_t last, last_ns;      /* making only */
+	uint64_t rate_from, rate_ns; /* the same: reading that the next rate counts from */
 };
 
 struct ky_gauge {

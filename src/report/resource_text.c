@@ -49,8 +49,10 @@ static void cpu(const struct use_view *view)
 		ky_out_text(view->out, " of ");
 		cores(view, limit->last, SECOND_NS);
 	}
-	ky_out_format(view->out, " cores, at most %.2f between two readings",
-		      (double)use->cpu.max_permille / 1000.0);
+	ky_out_text(view->out, " cores");
+	if (use->cpu.max_permille)
+		ky_out_format(view->out, ", at most %.2f between two readings",
+			      (double)use->cpu.max_permille / 1000.0);
 	if (is_known(use->system.sum) && use->cpu.sum)
 		ky_out_format(view->out, "; %s in the kernel",
 			      ky_out_permille(cell, use->system.sum * 1000 / use->cpu.sum));

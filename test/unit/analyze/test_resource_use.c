@@ -46,6 +46,22 @@ static void make(uint64_t from, uint64_t to)
 	assert_non_null(use);
 }
 
+/* The last reading comes a ms after the one before it, and the kernel has counted a tick. */
+static void use__a_rate_is_of_readings_that_are_far_enough_apart(void **state)
+{
+	(void)state;
+	for (uint64_t second = 1; second <= 3; second++) {
+		uint64_t *values = add(second, KY_RESOURCE_USAGE, 0);
+
+		values[KY_USAGE_USER_NS] = second * SECOND / 100;
+		values[KY_USAGE_SYSTEM_NS] = 0;
+	}
+	rows[2].time_ns = 2 * SECOND + SECOND / 1000;
+	make(0, 0);
+	assert_int_equal(use->cpu.sum, 2 * SECOND / 100);
+	assert_int_equal(use->cpu.max_permille, 10);
+}
+
 static void use__sums_growth_between_readings(void **state)
 {
 	(void)state;
@@ -274,6 +290,7 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		CASE(use__a_rate_is_of_readings_that_are_far_enough_apart),
 		CASE(use__sums_growth_between_readings),
 		CASE(use__of_several_processes_is_none),
 		CASE(use__counters_that_begin_anew_are_not_growth),
