@@ -280,6 +280,44 @@ class Common:
         said = self.read("report", "s3://missing-bucket/a", code=1).stderr
         self.assertIn("NoSuchBucket", said)
 
+    def test_a_browser_gets_the_index_and_then_chunks(self):
+        """What it is given is what kymo serve gives of the file."""
+        place, traces = "s3://bucket/serve", self.dir / "traces"
+        self.read("run", "-q", "-o", traces, "--service", "web", "--to", place, "--layout", "kymo",
+                  "--redact", "none", "--no-symbols", "--", BUILD / "test/cli/run_host", "10",
+                  "paced=60000", "return")
+        file, = traces.glob("web/2*/*.zst")
+        answers = []
+        for words in ([file], [place]):
+            with self.serve(*words) as url:
+                wait_until(lambda: self.json(url + "api/traces")["waiting"] == 0)
+                one, = self.json(url + "api/traces")["traces"]
+                shown = self.json(f"{url}api/map/{one['id']}?pieces=50")
+                end = shown["duration_ns"]
+                del shown["segments"]
+                answers.append([shown, *(self.get_bytes(url + path) for path in (
+                    f"part/{one['id']}?from={end // 2}&to={end // 2 + 1}",
+                    f"trace/{one['id']}"))])
+        self.assertEqual(answers[0], answers[1])
+
+    @contextlib.contextmanager
+    def serve(self, *words):
+        env = {**os.environ, "AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET,
+               "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.server.url}
+        with subprocess.Popen([BUILD / "kymo", "serve", *words], stdout=subprocess.PIPE, env=env,
+                              text=True) as process:
+            try:
+                yield process.stdout.readline().strip()
+            finally:
+                process.terminate()
+
+    def get_bytes(self, url):
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return answer.read()
+
+    def json(self, url):
+        return json.loads(self.get_bytes(url))
+
     def test_of_an_hour_the_indexes_and_a_part_are_read(self):
         traces = self.dir / "traces"
         self.read("run", "-q", "-o", traces, "--service", "web", "--", BUILD / "test/cli/run_host",

@@ -70,6 +70,11 @@ function isSmall(parts: readonly Listed[]): boolean {
   return bytes < WHOLE_BYTES_MAX && (events <= WHOLE_EVENTS_MAX || bytes < WHOLE_BYTES_MAX / 32);
 }
 
+/** Of a bucket the list has counts by the index alone. */
+function hasNoIndex(parts: readonly Listed[]): boolean {
+  return parts.some((one) => one.is_far && one.events === 0);
+}
+
 /** isInParts: by the index, however small it is. */
 export async function openRecordings(
   store: Store,
@@ -82,7 +87,8 @@ export async function openRecordings(
     const [first, ...others] = await recordingsOf(base, given.split(","));
     if (!first) return;
     const ids = first.map((one) => one.id).join(",");
-    if ((!isInParts && isSmall(first)) || !(await new Mapped(store, base, ids).start())) {
+    const isWhole = hasNoIndex(first) || (!isInParts && isSmall(first));
+    if (isWhole || !(await new Mapped(store, base, ids).start())) {
       const { file, name } = await whole(base, first);
       if (store.phase !== "loading") return; // cancelled meanwhile
       store.open(file, name);
