@@ -271,7 +271,9 @@ test("a recording in parts: the index first, then the chunks around its worst po
   assert.equal(made.status, 0, made.stderr.toString());
   const whole = join(place, "run_host", "latest");
   const { url } = await serve(join(place, "run_host"));
-  const { traces } = await (await fetch(`${url}api/traces`)).json();
+  const list = async () => (await fetch(`${url}api/traces`)).json();
+  while ((await list()).waiting) await new Promise((done) => setTimeout(done, 20));
+  const { traces } = await list(); // one process by its pid, which is known once they are read
   assert.ok(traces.length > 2);
   const id = traces.map((one) => one.id).join(",");
   const page = await newPage({ url: "about:blank" });
