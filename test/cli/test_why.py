@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """`kymo why`: the parts of a delay, against a model that knows where each task stood."""
+import bisect
 import collections
 import json
 import sys
@@ -67,8 +68,11 @@ def compare(model, said):
     sums = collections.Counter()
     start_ns = said["ready_ns"] - START_NS + said["delay_ns"]
     truth = model.truth(model.by_start[said["task"], start_ns])
+    first = 0
     for start, end, part in placed(said):
-        for since, until, what, poll in truth:
+        while first < len(truth) and truth[first][1] <= start:
+            first += 1
+        for since, until, what, poll in truth[first:bisect.bisect_left(truth, (end,))]:
             length = min(end, until) - max(start, since)
             if length <= 0:
                 continue

@@ -7,7 +7,13 @@ TAGS = {"BOOL": 3, "F64": 2, "I64": 1,
         "U32": 13}
 
 
+SMALL = [bytes([number]) for number in range(0x80)]
+EVENT = struct.Struct("<BQBH3x") # time, type, no stack
+
+
 def leb128(number):
+    if number < 0x80:
+        return SMALL[number]
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)
@@ -16,13 +22,35 @@ def leb128(number):
     return bytes(out)
 
 
+def sized(value):
+    return struct.pack("<I", len(value)) + value
+
+
+def stack(frames):
+    return struct.pack(f"<I{len(frames)}Q", len(frames), *frames)
+
+
+def string_map(pairs):
+    return struct.pack("<I", len(pairs)) + b"".join(sized(part) for pair in pairs for part in pair)
+
+
+def optional(encode):
+    return lambda value: b"\0" if value is None else b"\1" + encode(value)
+
+
+ENCODERS = {
+    "VARINT": leb128, "BOOL": struct.Struct("<B").pack, "U8": struct.Struct("<B").pack,
+    "F64": struct.Struct("<d").pack, "I64": struct.Struct("<q").pack,
+    "U32": struct.Struct("<I").pack, "STRING": sized, "BYTES": sized, "STACK": stack,
+    "STRING_MAP": string_map,
+}
+ENCODERS.update({kind + "?": optional(encode) for kind, encode in ENCODERS.items()})
+
+
 class Trace:
     def __init__(self):
         self.bytes = bytearray(b"TRC\0\1")
         self.ids = {}
-
-    def text(self, value):
-        return struct.pack("<I", len(value)) + value
 
     def schema(self, name, fields):
         if name in self.ids:
@@ -38,32 +66,11 @@ class Trace:
 
     def event(self, name, time, *fields):
         """fields: (name, kind, value)"""
-        number = self.schema(name, [field[:2] for field in fields])
-        raw = struct.pack("<BQ", 5, time) + struct.pack("<BH", 2, number) + b"\0\0\0"
+        if name not in self.ids:
+            self.schema(name, [field[:2] for field in fields])
+        self.bytes += EVENT.pack(5, time, 2, self.ids[name])
         for _, kind, value in fields:
-            if kind.endswith("?"):
-                raw += b"\0" if value is None else b"\1"
-                if value is None:
-                    continue
-            kind = kind.rstrip("?")
-            if kind == "VARINT":
-                raw += leb128(value)
-            elif kind in ("BOOL", "U8"):
-                raw += bytes([value])
-            elif kind == "F64":
-                raw += struct.pack("<d", value)
-            elif kind == "I64":
-                raw += struct.pack("<q", value)
-            elif kind == "U32":
-                raw += struct.pack("<I", value)
-            elif kind in ("STRING", "BYTES"):
-                raw += self.text(value)
-            elif kind == "STACK":
-                raw += struct.pack(f"<I{len(value)}Q", len(value), *value)
-            else:
-                raw += struct.pack("<I", len(value))
-                raw += b"".join(self.text(part) for pair in value for part in pair)
-        self.bytes += raw
+            self.bytes += ENCODERS[kind](value)
         return self
 
     def metadata(self, **pairs):
