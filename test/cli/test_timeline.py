@@ -6,6 +6,7 @@ of src, against `kymo query`; test/interop/perfetto.py asks Perfetto's own engin
 usage: test_timeline.py KYMO SOURCE_ROOT [unittest arguments]
 """
 import collections
+import gc
 import gzip
 import json
 import pathlib
@@ -83,8 +84,8 @@ class Perfetto:
         track = event.get(11, default)[0]
         assert track in self.tracks
         name = self.names[sequence][event[10][0]] if 10 in event else None
-        values = {dict_of(one)[10][0].decode(): (dict_of(one).get(3) or dict_of(one).get(6))[0]
-                  for one in event.get(4, [])}
+        values = {one[10][0].decode(): (one.get(3) or one.get(6))[0]
+                  for one in map(dict_of, event.get(4, []))}
         one = {"ts": stamp, "name": name, "track": track, "values": values,
                "task": event.get(52, [None])[0]}
         for flow in event.get(47, []):
@@ -118,10 +119,13 @@ class Perfetto:
 
 
 def dict_of(data):
-    out = collections.defaultdict(list)
+    out = {}
     for field, value in fields(data):
-        out[field].append(value)
-    return dict(out)
+        if field in out:
+            out[field].append(value)
+        else:
+            out[field] = [value]
+    return out
 
 
 class Timeline(Cli):
@@ -129,8 +133,10 @@ class Timeline(Cli):
 
     def perfetto(self, *arguments):
         if arguments not in self.decoded or arguments[-1] not in (OLD, NEW):
-            self.decoded[arguments] = Perfetto(
-                self.run_kymo("export", "--format", "perfetto", *arguments).stdout)
+            data = self.run_kymo("export", "--format", "perfetto", *arguments).stdout
+            gc.disable()  # millions of lists, none of which is garbage
+            self.decoded[arguments] = Perfetto(data)
+            gc.enable()
         return self.decoded[arguments]
 
     def chrome(self, *arguments):
