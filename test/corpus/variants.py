@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The same trace, told otherwise: what kymo says of it must not change but for names and numbers.
 Works on an unpacked trace, byte for byte as long as it was; written from docs/format.md."""
+import functools
 import random
 import re
 import string
@@ -167,7 +168,10 @@ class Frames(Walk):
 
     def note(self, _, field, tag, at, end):
         if tag == VARINT:
-            self.fields[field] = sum((self.raw[at + i] & 0x7F) << (7 * i) for i in range(end - at))
+            value = self.raw[at] & 0x7F
+            for i in range(1, end - at):
+                value |= (self.raw[at + i] & 0x7F) << (7 * i)
+            self.fields[field] = value
         elif tag in (11, U32):
             self.fields[field] = int.from_bytes(self.raw[at:end], "little")
 
@@ -192,6 +196,12 @@ class Frames(Walk):
               for kind, handler in Walk.frames.items()}
 
 
+@functools.lru_cache(maxsize=1)
+def frames_of(raw):
+    """Of one trace at a time: it is asked for with several seeds."""
+    return Frames(raw).frames_found
+
+
 LOSS_TYPE = 0xFFF0
 LOSS_SCHEMA = b"".join([
     struct.pack("<BHH", 1, LOSS_TYPE, 9), b"LossEvent", struct.pack("<BH", 1, 6),
@@ -213,7 +223,7 @@ def leb128(value):
 def dropped(raw, seed, share=0.1, length=400):
     """(trace, events that were left out): of each worker that share of its stretches of `length`
     events is missing, and a LossEvent stands there, as where a ring was overwritten."""
-    draw, found = random.Random(seed), Frames(raw).frames_found
+    draw, found = random.Random(seed), frames_of(raw)
     tids, rows = {}, {}
     for index, (_, _, name, _, fields) in enumerate(found):
         worker = fields.get("worker_id", fields.get("target_worker"))
