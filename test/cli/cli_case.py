@@ -22,6 +22,8 @@ SANITIZER = ("AddressSanitizer", "runtime error:", "LeakSanitizer")
 
 
 class Cli(unittest.TestCase):
+    contents = {}  # of the committed traces
+
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-cli-"))
         self.data = ROOT / "test/data"
@@ -50,7 +52,11 @@ class Cli(unittest.TestCase):
         return done
 
     def content(self, *paths):
-        return self.run_kymo("events", "--json", *paths).stdout
+        if paths not in ((NEW,), (OLD,)):
+            return self.run_kymo("events", "--json", *paths).stdout
+        if paths not in self.contents:
+            self.contents[paths] = self.run_kymo("events", "--json", *paths).stdout
+        return self.contents[paths]
 
     def grouped(self, counts):
         total = {}
