@@ -2,6 +2,7 @@
 #include <analyze/findings/poll_rule.h>
 
 #include <base/text.h>
+#include <wire/call_facts.h>
 
 /* The runtime holds its own locks for no time: who waits for one waits for a holder that has no
  * CPU, and is no blocking call of the program. */
@@ -15,6 +16,18 @@ static bool fits(const struct ky_poll_case *one, enum ky_confidence *confidence)
 static void say(struct ky_buf *out, const struct ky_poll_case *one,
 		const struct ky_findings_options *options)
 {
+	/* Of enum ky_fd_kind. */
+	static const char *const kinds[KY_FD_KINDS] = {"",
+						       "a file",
+						       "a directory",
+						       "a pipe",
+						       "a terminal",
+						       "a device",
+						       "a TCP socket",
+						       "a UDP socket",
+						       "a Unix socket",
+						       "a socket",
+						       "an eventfd or its kin"};
 	const char *name = one->syscall != KY_NO_SYSCALL && options->call_name ?
 				   options->call_name(one->facts->trace, one->syscall) :
 				   NULL;
@@ -28,9 +41,9 @@ static void say(struct ky_buf *out, const struct ky_poll_case *one,
 		ky_text(out, "system call ");
 		ky_text_u64(out, one->syscall);
 	}
-	if (one->fd_kind && *ky_fd_kind_name((uint8_t)one->fd_kind)) {
-		ky_text(out, " on a ");
-		ky_text(out, ky_fd_kind_name((uint8_t)one->fd_kind));
+	if (one->fd_kind && one->fd_kind < KY_FD_KINDS) {
+		ky_text(out, " on ");
+		ky_text(out, kinds[one->fd_kind]);
 	}
 }
 
