@@ -445,7 +445,9 @@ static void put_own(struct ky_segment *segment, struct pairs *pairs, bool is_com
 		put(pairs, "directory.corrupt", "true");
 	put_runtimes(segment, pairs);
 	put_coverage(segment, pairs, is_complete);
-	put(pairs, "segment.complete", is_complete ? "true" : "false");
+	/* dial9's readers count a file with another value as one that lost events. */
+	if (is_complete)
+		put(pairs, "segment.complete", "true");
 }
 
 void ky_segment_metadata(struct ky_segment *segment, uint64_t ns, bool is_complete)

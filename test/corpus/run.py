@@ -3,7 +3,7 @@
 """Records the programs of the fault corpus with fresh seeds and holds kymo's first finding against
 the harm that each program measured itself (corpus.py).
 
-    run.py [--build DIR] [--seed N] [--runs N] [--seconds N] [--keep DIR] [NAME...]
+    run.py [--build DIR] [--seed N] [--runs N] [--seconds N] [--keep DIR] [--peer] [NAME...]
 
 Prints TAP, and as comments each run (with the seed that makes it again), the confusion matrix, and
 how much of the slow time `kymo why` could not split or place.
@@ -19,6 +19,7 @@ import tempfile
 import time
 
 import corpus
+import peer
 
 BAD = ("missed", "wrong", "culprit", "alarm")
 
@@ -40,6 +41,7 @@ class Corpus:
         self.kymo = options.build / "kymo"
         self.options = options
         self.programs = corpus.build(options.build / "corpus")
+        self.peer = peer.Peer(self.kymo) if options.peer else None
         self.rows = []
 
     def run(self, name, seed, folder):
@@ -56,6 +58,8 @@ class Corpus:
         print(f"# {name:18} --seed {seed:<10} {said['verdict']:8} workers {said['workers']} size "
               f"{said['size']:<8} {row['result']:8} {row['first'] or '-'} {row['culprit'] or ''}",
               flush=True)
+        if self.peer:
+            print("#   dial9's scan: ", *self.peer.judge(said, folder / "traces"), flush=True)
         return row
 
     def runs(self, name):
@@ -83,6 +87,17 @@ class Corpus:
         share = [100 * part / max(sums[0], 1) for part in sums[1:]]
         print(f"# of {sums[0] / 1e9:.2f} s in delays beyond 1 ms: unsplit {share[0]:.1f} %, "
               f"unknown {share[1]:.2f} %, in losses {share[2]:.2f} %")
+
+    def print_peer(self):
+        kymo = [(row["statement"]["verdict"], row["result"]) for row in self.rows]
+        print("# of the same runs:        kymo   dial9's scan")
+        for label, verdict, wanted in (("cause first", "fault", ("right",)),
+                                       ("cause among others", "fault", ("right", "later")),
+                                       ("alarms of healthy runs", "healthy", ("alarm",))):
+            cells = [f"{sum(v == verdict and r in wanted for v, r in rows)} of "
+                     f"{sum(v == verdict for v, _ in rows)}" for rows in (kymo, self.peer.rows)]
+            print(f"#   {label:24} {cells[0]:8} {cells[1]}")
+        self.peer.close()
 
     def summary(self):
         results = collections.Counter(row["result"] for row in self.rows)
@@ -117,6 +132,8 @@ def main():
     parser.add_argument("--runs", type=int, default=3, help="of each program (3)")
     parser.add_argument("--seconds", type=int, default=2, help="that each runs (2)")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the traces there")
+    parser.add_argument("--peer", action="store_true",
+                        help="what dial9's red-flag scan says of the same recordings")
     parser.add_argument("names", nargs="*", help="of programs; none: all")
     options = parser.parse_args()
     if shutil.which("cargo") is None:
@@ -138,6 +155,8 @@ def main():
         if not options.is_kept:
             shutil.rmtree(options.keep, ignore_errors=True)
     work.print_matrix()
+    if work.peer:
+        work.print_peer()
     print(f"# {work.summary()}")
     if "KYMO_RESULT" in os.environ:
         pathlib.Path(os.environ["KYMO_RESULT"]).write_text(json.dumps(work.summary()))

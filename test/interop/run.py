@@ -238,6 +238,8 @@ class Interop(unittest.TestCase):
         self.assertEqual(seen["disorder"]["strayEnds"], 0)
         self.assertEqual(seen["blockInPlaceGaps"], 0, "the service never calls block_in_place")
         self.assertFalse(seen["truncated"])
+        self.assertEqual((seen["incompleteFiles"], seen["sealedFiles"]),
+                         (0, len(segments(self.recorded))), "a sealed file lost no events")
         self.assertEqual(seen["metadata"]["tokio.local_queue"], "false")
         self.assertEqual(len([worker for worker, row in seen["perWorker"].items()
                               if row["parks"] > 0]), 2, "the service has two workers")

@@ -58,6 +58,8 @@ async function main() {
     const summary = {
         version: trace.version,
         truncated: trace.truncated,
+        incompleteFiles: trace.incompleteFiles,
+        sealedFiles: trace.sealedFiles,
         events: count(trace.events, (event) => names.get(event.eventType) ?? "unknown"),
         custom: count(trace.customEvents ?? [], (event) => event.name),
         spawns: trace.taskSpawnTimes.size,
