@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
+#include <base/out_text.h>
 #include <bucket/sparse_copy.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -77,11 +78,12 @@ static void make_room(struct ky_shelf_copies *copies, const struct shelf_copy *s
 
 static int say_too_much(const struct ky_shelf_copies *copies, uint64_t count, char *why)
 {
+	char wanted[KY_OUT_CELL_BYTES], most[KY_OUT_CELL_BYTES];
+
 	(void)snprintf(why, KY_SERVED_WHY_BYTES,
-		       "this trace has %" PRIu64 " MB, and kymo serve fetches at most %" PRIu64
-		       " MB at once; start it with a narrower --from and --to, or a larger "
-		       "--max-fetch",
-		       count / 1000000, copies->bytes_max / 1000000);
+		       "this takes %s at once, and kymo serve fetches at most %s; start it with a "
+		       "larger --max-fetch",
+		       ky_out_bytes(wanted, count), ky_out_bytes(most, copies->bytes_max));
 	return -EFBIG;
 }
 
