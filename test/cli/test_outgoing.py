@@ -417,12 +417,14 @@ class Rings(test_upload.Records):
         ready, end = self.dir / "ready", self.dir / "end"
         with MockS3() as server, \
                 self.start(server, "--", HOST, "2000", f"touch={ready}", f"wait={end}") as process:
-            wait_until(ready.exists)
-            wait_until(lambda: list(self.traces.glob("*/2*/*.active")))
-            self.upload(server, "--ring-dir", str(self.rings), redact=None)
-            self.assertEqual(len(list(self.rings.glob("*.ring"))), 1)
-            self.assertEqual(server.objects, {})
-            end.touch()
+            try:
+                wait_until(ready.exists)
+                wait_until(lambda: list(self.traces.glob("*/2*/*.active")))
+                self.upload(server, "--ring-dir", str(self.rings), redact=None)
+                self.assertEqual(len(list(self.rings.glob("*.ring"))), 1)
+                self.assertEqual(server.objects, {})
+            finally: # else it would be awaited for ever
+                end.touch()
             _, err = process.communicate(timeout=DEADLINE_S)
             self.assertIn("nothing lost", err)
             self.assertEqual(len(server.objects), 1)
