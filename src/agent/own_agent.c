@@ -144,8 +144,13 @@ static int make_dump(void *ctx, struct ky_dump_request *request)
 
 	/* The status has the firing before its dump is made, which may take seconds. */
 	ky_own_rules_count(&own->rules, own->agent.rules);
-	if (!own->dumped) /* the first event may have come since this step began */
+	if (!own->dumped) { /* the first event may have come since this step began */
 		own->dumped = ky_engine_live_ring();
+		if (own->dumped) {
+			open_probes(own, own->dumped);
+			read_resources(own);
+		}
+	}
 	if (request->is_last && own->dumped)
 		stop_recording(own->dumped);
 	ky_own_namer_follow(&own->namer, own->dumped);
