@@ -112,7 +112,7 @@ int ky_symbol_list_kallsyms(struct ky_symbol_list *list, const char *text, size_
 		err = kernel_line(list, text, stop, &has_any);
 		text = stop + 1;
 	}
-	list->is_hidden = has_any && list->count == 0;
+	list->is_hidden = (list->is_hidden || has_any) && list->count == 0;
 	return err;
 }
 

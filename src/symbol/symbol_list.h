@@ -33,7 +33,7 @@ void ky_symbol_list_init(struct ky_symbol_list *list);
 void ky_symbol_list_release(struct ky_symbol_list *list);
 
 /* "ffffffff81000000 T name [module]": code only. Whole lines; what is left of the last one without
- * its end is taken as it is. Returns 0, -ENOMEM. */
+ * its end is taken as it is. Again for the next piece of the text. Returns 0, -ENOMEM. */
 int ky_symbol_list_kallsyms(struct ky_symbol_list *list, const char *text, size_t byte_count);
 /* "3ef414c0 398 name with blanks", hexadecimal; where lines overlap, the one that
  * begins last counts. */

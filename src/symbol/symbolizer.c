@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <base/alloc.h>
 #include <base/first_line.h>
 #include <base/now.h>
@@ -23,6 +25,7 @@
 #define MODULES_MAX 4096u
 #define OPEN_BYTES_MAX (UINT64_C(1) << 30)
 #define LIST_BYTES_MAX (128u << 20)
+#define PIECE_BYTES (64u << 10)
 #define SECOND_NS INT64_C(1000000000)
 #define TICKS_MAX (UINT64_C(1) << 32)
 #define MAP_SLACK_NS (2 * SECOND_NS) /* clocks are set, and what is written last comes late */
@@ -358,25 +361,52 @@ static int read_text(int fd, struct ky_buf *out)
 	}
 }
 
+/* By pieces: the text is 8 MiB, of which the list keeps a third. Returns 0, -errno, -ENOMEM. */
+static int read_kallsyms(int fd, struct ky_symbol_list *list)
+{
+	char *text = ky_alloc(PIECE_BYTES);
+	size_t used = 0;
+	int err = text ? 0 : -ENOMEM;
+
+	while (!err) {
+		ssize_t got = read(fd, text + used, PIECE_BYTES - used);
+		const char *last;
+		size_t whole;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			err = -errno;
+		if (got <= 0)
+			break;
+		used += (size_t)got;
+		last = memrchr(text, '\n', used);
+		/* A line that fills the piece is none of kallsyms: it is cut. */
+		whole = last ? (size_t)(last - text) + 1 : used == PIECE_BYTES ? used : 0;
+		err = ky_symbol_list_kallsyms(list, text, whole);
+		used -= whole;
+		memmove(text, text + whole, used);
+	}
+	if (!err && used)
+		err = ky_symbol_list_kallsyms(list, text, used);
+	ky_free(text);
+	return err;
+}
+
 static uint32_t read_kernel(struct ky_symbolizer *symbolizer)
 {
 	int fd = open(symbolizer->kallsyms_path, O_RDONLY | O_CLOEXEC);
 	uint32_t why = KY_SYMBOL_FORBIDDEN;
-	struct ky_buf text;
 
 	if (!symbolizer->is_same_boot || fd < 0) {
 		if (fd >= 0)
 			close(fd);
 		return symbolizer->is_same_boot ? KY_SYMBOL_FORBIDDEN : KY_SYMBOL_OTHER_BOOT;
 	}
-	ky_buf_init(&text, LIST_BYTES_MAX);
-	if (read_text(fd, &text) == 0 &&
-	    ky_symbol_list_kallsyms(&symbolizer->kernel.list, (const char *)text.bytes,
-				    text.used) == 0 &&
+	if (read_kallsyms(fd, &symbolizer->kernel.list) == 0 &&
 	    symbolizer->kernel.list.count > 0) /* kptr_restrict: all zeros */
 		why = 0;
 	close(fd);
-	ky_buf_release(&text);
 	ky_symbol_list_finish(&symbolizer->kernel.list);
 	return why;
 }

@@ -50,6 +50,8 @@ static void symbol_list__hidden_addresses_are_reported(void **state)
 	(void)state;
 	ky_symbol_list_init(&list);
 	assert_int_equal(ky_symbol_list_kallsyms(&list, text, sizeof(text) - 1), 0);
+	assert_int_equal(ky_symbol_list_kallsyms(&list, text, 0),
+			 0); /* in pieces, the last empty */
 	ky_symbol_list_finish(&list);
 	assert_true(list.is_hidden);
 	assert_string_equal(name_at(&list, 0), "");
