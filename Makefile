@@ -9,7 +9,7 @@
 #   make viewer   the page that shows traces: build/viewer/viewer.html
 #   make SUITE    one suite of tools/run_tests.py
 .DEFAULT_GOAL := all
-SUITES = corpus asan tsan valgrind fuzz matrix bare wasm interop perfetto check-s3 check-otlp analysis analysis-deep kill attach-rounds viewer-test
+SUITES = corpus asan tsan valgrind fuzz matrix bare wasm interop perfetto profiles check-s3 check-otlp analysis analysis-deep kill attach-rounds viewer-test
 .PHONY: viewer all setup setup-build demo test check-all soak bench lint format clean $(SUITES)
 
 RUN = python3 tools/run_tests.py

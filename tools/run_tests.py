@@ -560,6 +560,7 @@ def suites():
         "journey": of_product("journey", "test/journey.py"),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
         "interop": of_product("interop", "test/interop/run.py", timeout_s=900),
+        "profiles": of_product("profiles", "test/interop/profiles.py", timeout_s=600),
         "perfetto": of_product("perfetto", "test/interop/perfetto.py", timeout_s=900),
         "guide": of_product("guide", "test/cli/test_guide.py", timeout_s=900),
         "allocs": of_product("allocs", "test/tokio/allocs.py", timeout_s=900),
@@ -604,8 +605,8 @@ TIERS = {
                      "wasm", "tokio", "journey", "shipped", "symbols"), # the longest first
     "check-all": CHEAP + ( # those that mostly use one CPU among those that use all
         "crates-all", "analysis", "valgrind", "model", "tsan-all", "asan", "fuzz", "release",
-        "symbols", "bare", "wasm", "interop", "perfetto", "crash", "check-s3", "check-otlp", "usdt",
-        "diagonal", "journey", "demo", *MEASURES),
+        "symbols", "bare", "wasm", "interop", "perfetto", "profiles", "crash", "check-s3",
+        "check-otlp", "usdt", "diagonal", "journey", "demo", *MEASURES),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
              "diff-groups"),
 }

@@ -9,7 +9,6 @@ import os
 import pathlib
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -353,57 +352,6 @@ class Export(Case):
         for to in ("speedscope", "firefox"):
             json.loads(self.kymo("export", "--format", to, file).stdout)
 
-    def test_inferno_draws_every_line(self):
-        """Needs the crate inferno, through cargo; `make interop` cannot do without."""
-        tool = ROOT / "build/cargo/flame/debug/flame"
-        if shutil.which("cargo"):
-            made = subprocess.run(["cargo", "build", "--quiet", "--locked", "--manifest-path",
-                                   ROOT / "test/interop/flame/Cargo.toml", "--target-dir",
-                                   ROOT / "build/cargo/flame"], capture_output=True, check=False)
-            if made.returncode and not tool.exists():
-                self.skipTest("cargo cannot build inferno here: " + made.stderr.decode()[-200:])
-        if not tool.exists():
-            self.skipTest("there is no cargo to build inferno with")
-        drawn = subprocess.run([tool], input=self.export("folded").stdout, capture_output=True,
-                               check=False)
-        self.assertEqual((drawn.returncode, drawn.stderr), (0, b""))
-        titles = re.findall(r"<title>(.*?)</title>", drawn.stdout.decode())
-        self.assertIn("all (40,000,000 units, 100%)", titles)
-        self.assertIn("app::hash (30,000,000 units, 75.00%)", titles)
-
-    def pprof(self, file, *arguments):
-        ran = subprocess.run(["go", "tool", "pprof", *arguments, file], capture_output=True,
-                             check=False, env={**os.environ, "PPROF_TMPDIR": str(self.dir)})
-        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
-        return ran.stdout.decode()
-
-    @unittest.skipUnless(shutil.which("go"), "there is no Go here")
-    def test_go_tool_pprof_says_the_same(self):
-        file = self.dir / "cpu.pb.gz"
-        self.export("pprof", "-o", file)
-        out = self.pprof(file, "-top", "-unit=ms")
-        self.assertIn("Total samples = 40ms", out)
-        self.assertRegex(out, r" 30ms 75\.00% 75\.00% +30ms 75\.00%  app::hash")
-        self.assertRegex(out, r" 10ms 25\.00%  +100% +40ms +100%  app::handler")
-        self.assertRegex(self.pprof(file, "-top", "-sample_index=samples"), r" 3 75.* app::hash")
-        self.assertIn("main.rs:42", self.pprof(file, "-top", "-lines"))
-        tags = self.pprof(file, "-tags", "-unit=ms")
-        self.assertRegex(tags, r"30\.?0?ms \(75.*\): (7|app::slow)")
-        self.export("pprof", "--kind", "heap", "-f", "-o", file)
-        self.assertRegex(self.pprof(file, "-top"), r"4kB +100% +100% +4kB +100%  app::hash")
-
-    @unittest.skipUnless(shutil.which("go"), "there is no Go here")
-    def test_go_tool_pprof_keeps_what_stands_in_angle_brackets(self):
-        trace = SampleTrace()
-        for address, name in ((0x10, "<a::One as core::future::Future>::poll"),
-                              (0x20, "<a::Two<T> as core::future::Future>::poll")):
-            trace.symbol(address, name, 7).cpu(100 + address, 10 * MS, 0, 0, address)
-        source, file = trace.save(self.dir / "brackets.trc"), self.dir / "brackets.pb.gz"
-        self.kymo("export", "--format", "pprof", "-o", file, source)
-        out = self.pprof(file, "-top", "-unit=ms")
-        for name in ("One", "Two<T>"):
-            self.assertIn(f"10ms 50.00%  <a::{name} as core::future::Future>::poll", out)
-
     def test_speedscope_is_what_its_schema_says(self):
         """The interfaces File, Frame and SampledProfile of speedscope's file-format-spec.ts."""
         for kind, unit, total in (("cpu", "nanoseconds", 40 * MS), ("heap", "bytes", 4096),
@@ -473,23 +421,6 @@ class Export(Case):
             f"app::wait;[futex];[blocked] {80 * MS}", f"app::wait;[futex];[runnable] {20 * MS}",
             f"app::wait;[page fault] {40 * MS}", f"app::wait;[preempted] {30 * MS}",
             f"app::wait;[system call 7] {50 * MS}"])
-
-    @unittest.skipUnless(shutil.which("go"), "there is no Go here")
-    def test_go_tool_pprof_can_focus_on_why_a_thread_was_off(self):
-        file = self.dir / "off.pb.gz"
-        self.export_waits("pprof", "-o", file)
-        tags = self.pprof(file, "-tags", "-unit=ms")
-        for name in ("futex", "page fault", "preempted", "system call 7", "blocked", "runnable",
-                     "blocked incl. run queue"):
-            self.assertRegex(tags, rf"ms \(.*\): {name}\n")
-        for focus, total in (("reason=futex", 100), ("reason=preempted", 30),
-                             ("state=runnable", 50), ("state=^blocked$", 80)):
-            out = self.pprof(file, "-top", "-unit=ms", f"-tagfocus={focus}")
-            self.assertRegex(out, rf"\n +{total}ms .* app::wait", focus)
-        # An interval of two parts is one sample.
-        self.assertRegex(self.pprof(file, "-top", "-sample_index=samples"), r"\n +4 .* app::wait")
-        leaves = self.pprof(file, "-top", "-unit=ms", "-tagleaf=reason")
-        self.assertRegex(leaves, r"\n +100ms .* futex")
 
     def test_speedscope_says_why_a_thread_was_off(self):
         file = json.loads(self.export_waits("speedscope").stdout)
