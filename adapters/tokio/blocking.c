@@ -84,7 +84,8 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 	errno = saved;
 }
 
-/* What the calls' arguments a, b .. (as the C library declares them) and results say. */
+/* What the calls' arguments a, b .. (as the C library declares them) and results say: members of an
+ * initializer, which take no parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define CALL_PLAIN .descriptor = -1
 #define CALL_CHECKED .descriptor = -1, .result = result
 #define CALL_THREAD .flags = KY_TOKIO_CALL_FUTEX, .descriptor = -1
@@ -209,6 +210,7 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct k
 	if (ky_tokio_call_is_long(begin))                                                          \
 	ky_tokio_call_over(begin,                                                                  \
 			   &(const struct ky_tokio_call){.number = call_number, CALL_##facts})
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #define REPLACE(name, call_number, facts, type, parameters, arguments)                             \
 	__attribute__((noinline, unused)) static type asked_##name parameters                      \

@@ -83,7 +83,6 @@ static void end(const struct wait_span *span, uint32_t wait, long result)
 		ready = result > (long)READY_MAX ? READY_MAX : (uint32_t)result;
 	switch (span->role) {
 	case ROLE_NONE:
-		break;
 	case ROLE_ROOT:
 		break;
 	case ROLE_PARK:

@@ -98,16 +98,10 @@ static void add_part(struct splitter *splitter, enum ky_part part, uint64_t ns, 
 		last->ns += ns;
 		return;
 	}
-	if (delay->part_count == delay->part_capacity) {
-		uint32_t capacity = delay->part_capacity ? delay->part_capacity * 2 : 32;
-		struct ky_delay_part *parts = ky_realloc(delay->parts, capacity * sizeof(*parts));
-
-		if (!parts) {
-			splitter->failed = true;
-			return;
-		}
-		delay->parts = parts;
-		delay->part_capacity = capacity;
+	if (ky_grow(&delay->parts, &delay->part_capacity, delay->part_count + 1,
+		    sizeof(*delay->parts))) {
+		splitter->failed = true;
+		return;
 	}
 	delay->parts[delay->part_count++] = (struct ky_delay_part){ns, poll_row, worker,
 								   (uint8_t)part};

@@ -207,7 +207,7 @@ int ky_notified_make(struct ky_notified *out, const struct ky_trace *trace)
 
 void ky_notified_release(struct ky_notified *notified)
 {
-	for (uint32_t i = 0; i < notified->worker_count; i++)
+	for (uint32_t i = 0; notified->workers && i < notified->worker_count; i++)
 		ky_free(notified->workers[i].times_ns);
 	ky_free(notified->workers);
 	*notified = (struct ky_notified){0};

@@ -213,7 +213,7 @@ static uint64_t ways(uint32_t n, uint32_t b)
 static void deal_all(struct comparing *of)
 {
 	const uint32_t n = of->input->run_count, b = of->diff->b_runs;
-	uint32_t chosen[KY_DIFF_RUNS_MAX];
+	uint32_t chosen[KY_DIFF_RUNS_MAX] = {0};
 	uint32_t at;
 
 	for (uint32_t i = 0; i < b; i++)
@@ -232,7 +232,7 @@ static void deal_all(struct comparing *of)
 
 static void deal_some(struct comparing *of, const uint32_t *played)
 {
-	uint32_t runs[KY_DIFF_RUNS_MAX];
+	uint32_t runs[KY_DIFF_RUNS_MAX] = {0};
 	uint64_t state = SEED;
 
 	take_deal(of, played);
@@ -349,7 +349,7 @@ static int find_common(const struct comparing *of)
 
 static int compare(struct comparing *of)
 {
-	uint32_t b[KY_DIFF_RUNS_MAX];
+	uint32_t b[KY_DIFF_RUNS_MAX] = {0};
 	uint32_t count = 0;
 	int result;
 

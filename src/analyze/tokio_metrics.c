@@ -69,6 +69,8 @@ static struct ky_metric_bound from(uint64_t least, uint64_t more)
 /* A mean, or a share in millionths. */
 static uint64_t quotient(uint64_t a, uint64_t factor, uint64_t b)
 {
+	if (!b)
+		return OPEN;
 	if (a <= OPEN / factor)
 		return a * factor / b;
 	return b >= factor ? a / (b / factor) : OPEN;

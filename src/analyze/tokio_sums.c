@@ -505,8 +505,8 @@ static bool add_up(struct summing *summing)
 
 		if (runtime != KY_NONE)
 			sums->runtimes[runtime].workers++;
-		for (uint8_t kind = LANE_WAKES; kind <= LANE_PARKS; kind++)
-			add_lane(summing, i, kind);
+		for (int kind = LANE_WAKES; kind <= LANE_PARKS; kind++)
+			add_lane(summing, i, (uint8_t)kind);
 	}
 	merge(summing);
 	add_held(summing);

@@ -70,7 +70,7 @@ static uint32_t edge_of(struct graph_making *making, const struct ky_wake *wake)
 
 	if (edge.is_task)
 		edge.waker = tasks[wake->waker].name;
-	if ((graph->count + 1) * 2 > making->slot_count && !grow_slots(making))
+	if ((!making->slots || (graph->count + 1) * 2 > making->slot_count) && !grow_slots(making))
 		return KY_NONE;
 	slot = slot_of(making, &edge);
 	if (!making->slots[slot]) {

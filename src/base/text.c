@@ -41,6 +41,7 @@ char *ky_text_join(const char *before, const char *after)
 
 	if (!out)
 		return NULL;
+	/* The zero is the second one's. NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 	memcpy(out, before, before_bytes);
 	memcpy(out + before_bytes, after, after_bytes);
 	return out;

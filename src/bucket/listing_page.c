@@ -2,6 +2,7 @@
 #include <bucket/listing_page.h>
 
 #include <base/hex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,12 @@ struct span {
 /* What lies between <tag> and </tag>, the first in `in`; *rest: what follows. False: none. */
 static bool find_element(struct span in, const char *tag, struct span *out, struct span *rest)
 {
-	char begin[40] = "<", end[40] = "</";
+	char begin[40], end[40];
 	size_t tag_bytes = strlen(tag);
 	const char *from, *to;
 
-	memcpy(begin + 1, tag, tag_bytes);
-	memcpy(begin + 1 + tag_bytes, ">", 2);
-	memcpy(end + 2, tag, tag_bytes);
-	memcpy(end + 2 + tag_bytes, ">", 2);
+	(void)snprintf(begin, sizeof(begin), "<%s>", tag);
+	(void)snprintf(end, sizeof(end), "</%s>", tag);
 	from = memmem(in.at, in.bytes, begin, tag_bytes + 2);
 	if (!from)
 		return false;

@@ -380,6 +380,7 @@ static int put_timeline(const struct export_arguments *arguments, struct ky_expo
 		export->is_packed_later = is_gzip(arguments);
 		result = arguments->format->put_timeline(&bytes, export);
 		result = ky_export_file_close(&file, &bytes, result);
+		export->flush_ctx = NULL;
 	}
 	ky_buf_release(&bytes);
 	ky_progress_quiet();

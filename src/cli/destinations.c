@@ -117,16 +117,16 @@ void ky_destinations_make(struct ky_destinations *destinations, struct ky_sender
 	for (uint32_t i = 0; i < destinations->count; i++) {
 		struct kymo_segment_stage *stage = &out->stages[out->stage_count];
 
-		if (destinations->are_commands[i] &&
-		    ky_exec_stage_make(stage, destinations->words[i], 0, why))
-			ky_option_error("--exec: %s", why);
-		if (!destinations->are_commands[i] && ky_push_stage_is(destinations->words[i]) &&
-		    ky_push_stage_make(stage, destinations->words[i], ky_push_child_make, NULL,
-				       why))
+		const char *words = destinations->words[i];
+
+		if (destinations->are_commands[i]) {
+			if (ky_exec_stage_make(stage, words, 0, why))
+				ky_option_error("--exec: %s", why);
+		} else if (ky_push_stage_is(words) ?
+				   ky_push_stage_make(stage, words, ky_push_child_make, NULL, why) :
+				   ky_s3_stage_make(stage, words, destinations->layout, why)) {
 			ky_option_error("--to: %s", why);
-		if (!destinations->are_commands[i] && !ky_push_stage_is(destinations->words[i]) &&
-		    ky_s3_stage_make(stage, destinations->words[i], destinations->layout, why))
-			ky_option_error("--to: %s", why);
+		}
 		for (uint32_t j = 0; j < out->stage_count; j++)
 			if (strcmp(out->stages[j].name, stage->name) == 0)
 				ky_option_error("%s is given twice", stage->name);

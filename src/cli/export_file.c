@@ -96,7 +96,7 @@ static int close_upload(struct ky_export_file *out, int result)
 
 int ky_export_file_close(struct ky_export_file *out, struct ky_buf *bytes, int result)
 {
-	if (!result && bytes->used)
+	if (!result && bytes && bytes->used)
 		result = ky_export_file_pass_on(out, bytes);
 	if (!result)
 		result = out->compressor.finish(out->compressor.self, write_bytes, out);

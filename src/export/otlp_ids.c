@@ -260,7 +260,7 @@ static int read_spans(struct ky_otlp_ids *ids, const uint8_t *marks, const struc
 		struct ky_otlp_id id;
 
 		known_of[i] = KY_NONE;
-		if (given->of_span[i] != KY_NONE) {
+		if (given->list && given->of_span[i] != KY_NONE) {
 			id = given->list[given->of_span[i]];
 		} else if (!read_fields(trace, span, marks, &id)) {
 			/* A parent begins before its children, so it stands before them. */

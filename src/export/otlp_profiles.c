@@ -124,9 +124,13 @@ static void add_locations(struct profiles *profiles)
 	for (uint32_t i = 0; i <= code->spot_count; i++) {
 		const struct ky_code_spot *spot = i < code->spot_count ? &code->spots[i] : NULL;
 
+		uint32_t line_count = 1;
+
+		if (spot)
+			line_count = spot->count;
 		ky_proto_number(out, 1, spot ? mapping_of(profiles, spot->module) : 0);
 		ky_proto_number(out, 2, spot ? spot->address : 0);
-		for (uint32_t k = 0; k < (spot ? spot->count : 1); k++) {
+		for (uint32_t k = 0; k < line_count; k++) {
 			const struct ky_code_line *of = spot ? &code->lines[spot->first + k] : NULL;
 
 			ky_proto_number(line, LINE_FUNCTION,

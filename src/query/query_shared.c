@@ -56,7 +56,8 @@ int ky_query_shared_init(struct ky_query_shared *shared, const struct ky_trace *
 	for (uint32_t i = 0; i < trace->worker_count; i++)
 		shared->lanes[i] = i;
 	ky_sort(shared->lanes, trace->worker_count, sizeof(*shared->lanes), is_lane_before, trace);
-	for (uint8_t rows = KY_ROWS_POLLS; rows <= KY_ROWS_WAKES; rows++) {
+	for (int kind = KY_ROWS_POLLS; kind <= KY_ROWS_WAKES; kind++) {
+		const uint8_t rows = (uint8_t)kind;
 		uint32_t *begins = ky_query_shared_begins(shared, rows);
 		uint64_t at = 0;
 

@@ -24,6 +24,7 @@
 /* clang-format on */
 
 extern struct ky_sqlite_library {
+	/* A member's name takes no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define KY_SQLITE_POINTER(name) __typeof__(&sqlite3_##name) name;
 	KY_SQLITE_FUNCTIONS(KY_SQLITE_POINTER)
 #undef KY_SQLITE_POINTER

@@ -109,7 +109,7 @@ static size_t choose_pivot(const struct sorting *sorting, struct sort_part part)
 /* Elements before the pivot to its left, the others to its right. Returns where it stands. */
 static size_t split(const struct sorting *sorting, struct sort_part part)
 {
-	size_t pivot = part.from, left = part.from, right = part.to;
+	size_t pivot = part.from, left = pivot, right = part.to;
 
 	swap(sorting, pivot, choose_pivot(sorting, part));
 	for (;;) {

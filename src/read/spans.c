@@ -93,11 +93,10 @@ static bool note(struct span_making *making, const struct ky_span_edge *edge)
 		span->request = ky_request_kind_of(making->trace, edge->name);
 	if (span->request && span->field_count && edge->field_count)
 		return join_fields(making->trace, span, edge);
-	if (!span->field_count) {
+	/* An end has the span's own, and those that came late. */
+	if (!span->field_count ||
+	    (edge->kind == KY_SPAN_EXIT && edge->field_count > span->field_count)) {
 		span->field_at = edge->field_at;
-		span->field_count = edge->field_count;
-	} else if (edge->kind == KY_SPAN_EXIT && edge->field_count > span->field_count) {
-		span->field_at = edge->field_at; /* its own, and those that came late */
 		span->field_count = edge->field_count;
 	}
 	return true;

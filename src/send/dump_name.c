@@ -47,6 +47,7 @@ static bool read_time(const char *at, const char *end, uint64_t *unix_ns)
 	for (size_t i = 0; shape[i]; i++)
 		if (shape[i] == '0' ? at[i] < '0' || at[i] > '9' : at[i] != shape[i])
 			return false;
+	/* Each is of digits, and of four at most. NOLINTNEXTLINE(cert-err34-c) */
 	if (sscanf(at, "%4d%2d%2dT%2d%2d%2dZ", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
 		   &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6)
 		return false;

@@ -117,8 +117,8 @@ static int add_header(struct ky_push_place *place, const char *from, const char 
 	place->headers[place->header_count++] = text;
 	used = (size_t)(name_end - from);
 	memcpy(text, from, used);
-	memcpy(text + used, ": ", 2);
-	used += 2;
+	text[used++] = ':';
+	text[used++] = ' ';
 	while (equals < end) {
 		int byte = next_byte(&equals, end);
 

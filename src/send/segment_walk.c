@@ -345,7 +345,7 @@ int ky_dump_walk(const char *path, ky_walk_run_fn each, void *ctx)
 {
 	struct directory_walk walk = {.each = each, .ctx = ctx};
 	char *whole = realpath(path, NULL);
-	struct stat about;
+	struct stat about = {.st_mode = 0};
 	int err = whole && stat(whole, &about) == 0 ? 0 : -errno;
 
 	if (!err)

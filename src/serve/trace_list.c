@@ -558,7 +558,7 @@ static int open_listed(void *ctx, const char *id, struct ky_served_file *out, ch
 {
 	struct ky_trace_list *list = ctx;
 	const struct ky_listed *one;
-	struct stat status;
+	struct stat status = {.st_size = 0};
 	uint64_t number;
 
 	(void)why;

@@ -117,9 +117,13 @@ struct line {
 /* The whole line that begins at *at, and moves *at to the next one. False: there is none. */
 static bool next_line(const char *text, int64_t count, int64_t *at, struct line *line)
 {
-	const char *begin = text + *at, *end, *blank;
+	const char *begin, *end, *blank;
 
-	if (*at >= count || !(end = memchr(begin, '\n', (size_t)(count - *at))))
+	if (!text || *at >= count)
+		return false;
+	begin = text + *at;
+	end = memchr(begin, '\n', (size_t)(count - *at));
+	if (!end)
 		return false;
 	*at = end + 1 - text;
 	*line = (struct line){.verb = begin, .name = end, .rest = end, .end = end};
