@@ -132,7 +132,7 @@ static bool is_by_short_ones(const struct ky_poll_case *one)
 	       one->behind_worst_ns < KY_FIND_WORST_NS_MIN;
 }
 
-/* Each is short, but they come all the time: what they are made of is most of what polls do, or,
+/* Each is short, but they come all the time: what they are made of is a fourth of what polls do, or,
  * where they only compute, most of what others wait for. */
 static bool is_often(const struct ky_poll_case *one, const struct ky_poll_rule *rule)
 {
@@ -141,7 +141,8 @@ static bool is_often(const struct ky_poll_case *one, const struct ky_poll_rule *
 	uint32_t ppm = is_work ? ky_share_ppm(one->behind_ns, one->facts->ready_ns) :
 				 ky_share_ppm(one->ns, one->facts->poll_ns);
 
-	return !one->is_guessed && !one->is_unknown && ppm >= KY_FIND_HALF_PPM &&
+	return !one->is_guessed && !one->is_unknown &&
+	       ppm >= (is_work ? KY_FIND_HALF_PPM : KY_FIND_OFTEN_PPM) &&
 	       (is_work ? kind->behind_delays : kind->long_count) >= KY_FIND_OFTEN_POLLS &&
 	       one->ns / kind->long_count >= KY_FIND_LONG_NS / 2 &&
 	       ky_later(one->worst_ns, one->behind_worst_ns) >= KY_FIND_OFTEN_NS;

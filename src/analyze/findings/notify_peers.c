@@ -34,15 +34,20 @@ static bool wake_each_other(const struct ky_notify_peers *peers, uint32_t one, u
 
 bool ky_notify_peers_are(const struct ky_notify_peers *peers, uint32_t one, uint32_t other)
 {
-	uint32_t a = find(peers, one), b = find(peers, other);
+	uint32_t a = find(peers, one), b = find(peers, other), reached = 0, before;
 
 	if (one == other)
 		return true;
 	if (a == peers->count || b == peers->count || !wake_each_other(peers, a, b))
 		return false;
-	for (uint32_t i = 0; i < peers->count; i++)
-		if (i != a && i != b && wake_each_other(peers, a, i) &&
-		    wake_each_other(peers, b, i))
-			return true;
-	return false;
+	reached = 1u << a;
+	/* Is there another way from one to the other? */
+	for (before = 0; reached != before;) {
+		before = reached;
+		for (uint32_t i = 0; i < peers->count; i++)
+			for (uint32_t j = 0; (reached >> i & 1u) && j < peers->count; j++)
+				if (wake_each_other(peers, i, j) && !(i == a && j == b))
+					reached |= 1u << j;
+	}
+	return reached >> b & 1u;
 }

@@ -3,7 +3,8 @@
  *
  * A task that was notified by another one got work from it, or what that gave back, as of a pool
  * of the program. Of one kind they are peers. Of two kinds they may be a client and a server that
- * answers it; of three or more, each of which wakes each of the others, they share something.
+ * answers it, which may be another one's client; three or more in a ring, of which each wakes its
+ * neighbours and is woken by them, share something: who comes at a steady pace wakes the next one.
  * Threads:     owner.
  */
 #ifndef KY_ANALYZE_FINDINGS_NOTIFY_PEERS_H

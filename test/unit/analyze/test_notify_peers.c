@@ -52,6 +52,23 @@ static void peers__are_three_kinds_that_wake_each_other(void **state)
 	assert_false(ky_notify_peers_are(&peers, RENDER, SERVER));
 }
 
+static void peers__are_a_ring_of_kinds_that_wake_their_neighbours(void **state)
+{
+	struct ky_notify_peers peers = {.count = 0};
+
+	(void)state;
+	wake_each_other(&peers, CHECKOUT, SEARCH);
+	wake_each_other(&peers, SEARCH, RENDER);
+	wake_each_other(&peers, RENDER, CLIENT);
+	assert_false(ky_notify_peers_are(&peers, CHECKOUT, SEARCH)); /* a chain of servers */
+	wake_each_other(&peers, CLIENT, CHECKOUT);
+	wake_each_other(&peers, CLIENT, SERVER);
+	assert_true(ky_notify_peers_are(&peers, CHECKOUT, SEARCH));
+	assert_true(ky_notify_peers_are(&peers, CLIENT, RENDER));
+	assert_false(ky_notify_peers_are(&peers, CHECKOUT, RENDER));
+	assert_false(ky_notify_peers_are(&peers, CLIENT, SERVER));
+}
+
 static void peers__of_more_kinds_than_fit_are_of_one_kind(void **state)
 {
 	struct ky_notify_peers peers = {.count = 0};
@@ -72,6 +89,7 @@ int main(void)
 		cmocka_unit_test(peers__are_of_one_kind),
 		cmocka_unit_test(peers__are_not_a_client_and_its_server),
 		cmocka_unit_test(peers__are_three_kinds_that_wake_each_other),
+		cmocka_unit_test(peers__are_a_ring_of_kinds_that_wake_their_neighbours),
 		cmocka_unit_test(peers__of_more_kinds_than_fit_are_of_one_kind),
 	};
 
