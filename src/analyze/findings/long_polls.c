@@ -132,8 +132,8 @@ static bool is_by_short_ones(const struct ky_poll_case *one)
 	       one->behind_worst_ns < KY_FIND_WORST_NS_MIN;
 }
 
-/* Each is short, but they come all the time: what they are made of is a fourth of what polls do, or,
- * where they only compute, most of what others wait for. */
+/* Each is short, but they come all the time: what they are made of is a fourth of what polls do,
+ * or, where they only compute, most of what others wait for. */
 static bool is_often(const struct ky_poll_case *one, const struct ky_poll_rule *rule)
 {
 	const struct ky_kind_facts *kind = one->kind;
