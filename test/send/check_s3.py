@@ -304,8 +304,15 @@ class Common:
     def serve(self, *words):
         env = {**os.environ, "AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET,
                "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.server.url}
-        with subprocess.Popen([BUILD / "kymo", "serve", *words], stdout=subprocess.PIPE, env=env,
-                              text=True) as process:
+        place = self.dir / "serve" # with a page: nothing here asks for the viewer
+        (place / "bin").mkdir(parents=True, exist_ok=True)
+        (place / "share/kymo").mkdir(parents=True, exist_ok=True)
+        shutil.copy(BUILD / "kymo", place / "bin/kymo")
+        (place / "share/kymo/viewer.html").write_text(
+            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">\n'
+            "<!--kymo-trace-->\n")
+        with subprocess.Popen([place / "bin/kymo", "serve", *words], stdout=subprocess.PIPE,
+                              env=env, text=True) as process:
             try:
                 yield process.stdout.readline().strip()
             finally:
