@@ -2,6 +2,7 @@
 #include <bucket/byte_spans.h>
 
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <errno.h>
 #include <string.h>
 
@@ -21,37 +22,18 @@ static uint32_t find(const struct ky_byte_spans *spans, uint64_t at)
 	return low;
 }
 
-static int grow(struct ky_byte_spans *spans)
-{
-	uint32_t capacity = spans->capacity ? 2 * spans->capacity : 16;
-	struct ky_byte_span *all;
-
-	if (spans->count < spans->capacity)
-		return 0;
-	if (spans->count >= KY_BYTE_SPANS_MAX)
-		return -ENOMEM;
-	all = ky_alloc(capacity * sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	if (spans->count)
-		memcpy(all, spans->all, spans->count * sizeof(*all));
-	ky_free(spans->all);
-	spans->all = all;
-	spans->capacity = capacity;
-	return 0;
-}
-
 int ky_byte_spans_add(struct ky_byte_spans *spans, uint64_t from, uint64_t to)
 {
 	uint32_t first = find(spans, from), end = first;
 
 	if (from >= to)
 		return 0;
-	if (grow(spans))
+	if (spans->count == KY_BYTE_SPANS_MAX ||
+	    ky_grow(&spans->all, &spans->capacity, spans->count + 1, sizeof(*spans->all)))
 		return -ENOMEM;
 	for (; end < spans->count && spans->all[end].from <= to; end++) {
-		from = spans->all[end].from < from ? spans->all[end].from : from;
-		to = spans->all[end].to > to ? spans->all[end].to : to;
+		from = ky_earlier(from, spans->all[end].from);
+		to = ky_later(to, spans->all[end].to);
 		spans->bytes -= spans->all[end].to - spans->all[end].from;
 	}
 	memmove(&spans->all[first + 1], &spans->all[end],

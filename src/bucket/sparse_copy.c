@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/text.h>
+#include <base/write_within.h>
 #include <bucket/object_fetch.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -43,23 +44,6 @@ void ky_sparse_copy_release(struct ky_sparse_copy *copy)
 	if (copy->fd >= 0)
 		(void)close(copy->fd);
 	*copy = (struct ky_sparse_copy){.fd = -1};
-}
-
-/* Where write() would need lseek(), which readers of the descriptor share. */
-static int write_at(int fd, uint64_t at, const uint8_t *bytes, size_t count)
-{
-	while (count) {
-		ssize_t done = pwrite(fd, bytes, count, (off_t)at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done ? -errno : -EIO;
-		bytes += done;
-		at += (uint64_t)done;
-		count -= (size_t)done;
-	}
-	return 0;
 }
 
 /* The object that this byte of the file is of. */
@@ -113,7 +97,7 @@ int ky_sparse_copy_need(struct ky_sparse_copy *copy, struct ky_s3_client *client
 		err = ky_bucket_range(client, &part, &bytes, why);
 		if (err)
 			break;
-		err = write_at(copy->fd, one.from, bytes.bytes, bytes.used);
+		err = ky_write_within(copy->fd, one.from, bytes.bytes, bytes.used);
 		if (!err)
 			err = ky_byte_spans_add(&copy->spans, one.from, one.to);
 		if (err == -ENOMEM)

@@ -160,6 +160,7 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 	struct ky_finding *found = ky_findings_add(findings, rule->id);
 	uint32_t polls_ppm = ky_share_ppm(one->ns, one->facts->poll_ns);
 	uint32_t ready_ppm = ky_share_ppm(one->behind_ns, one->facts->ready_ns);
+	bool is_once = was_once(one);
 
 	if (!found)
 		return;
@@ -172,15 +173,16 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 	found->delay_ns = one->behind_ns ? one->behind_ns : one->ns;
 	ky_finding_judge(found, polls_ppm > ready_ppm ? polls_ppm : ready_ppm,
 			 ky_later(one->worst_ns, one->behind_worst_ns));
-	if (was_once(one) || is_guess(one) || is_by_short_ones(one))
+	if (is_once || is_guess(one) || is_by_short_ones(one))
 		found->severity = KY_SEVERITY_INFO;
-	if (is_often(one, rule) && !was_once(one))
-		found->severity = found->severity > KY_SEVERITY_WARNING ? found->severity :
-									  KY_SEVERITY_WARNING;
-	/* Where short ones add up it is their sum that harms. */
-	else if (one->kind->heavy_count || one->behind_worst_ns < KY_FIND_WORST_NS_MIN)
+	if (!is_once && is_often(one, rule)) {
+		if (found->severity < KY_SEVERITY_WARNING)
+			found->severity = KY_SEVERITY_WARNING;
+	} else if (one->kind->heavy_count || one->behind_worst_ns < KY_FIND_WORST_NS_MIN) {
+		/* Where short ones add up it is their sum that harms. */
 		ky_findings_doubt_few(findings, found, one->kind->heavy_count,
 				      ky_later(one->worst_ns, one->behind_worst_ns), true);
+	}
 	say_statement(found, one, rule, findings);
 	say_impact(found, one, rule);
 	ky_text(&found->action, rule->action);
