@@ -5,14 +5,16 @@ The scan of the published crate dial9-viewer reads the same recording, as `kymo 
 for dial9. It looks for fields of spans that its own library does not return any more, and dies on
 every trace with events of a program: here it gets an empty list instead.
 """
-import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
-VERSION = "0.5.7"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import dial9_viewer  # noqa: E402
+
 ICONS = {"🔴": "critical", "🟡": "warning"}
 # What a check can be about, in kymo's ids; a long poll counts as each cause of long polls.
 POLLS = {"allocation_burst", "block_in_place", "blocking_call", "coop_budget_bypassed",
@@ -27,12 +29,7 @@ CAUSES = {"long-poll": POLLS, "task-leak": {"task_leak"}, "sched-delay": {"overl
 
 class Peer:
     def __init__(self, kymo):
-        home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
-        pattern = f"registry/src/*/dial9-viewer-{VERSION}/skills"
-        if not list(home.glob(pattern)):
-            subprocess.run(["cargo", "info", "--quiet", f"dial9-viewer@{VERSION}"], cwd="/",
-                           check=True, capture_output=True)
-        skills = sorted(home.glob(pattern))[0]
+        skills = dial9_viewer.skills()
         self.kymo = kymo
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kymo-peer-"))
         shutil.copytree(skills / "dial9-toolkit/scripts", self.folder, dirs_exist_ok=True)

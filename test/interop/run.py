@@ -9,7 +9,6 @@ never part of this tree. The crate's counts and values are the reference.
 import collections
 import gzip
 import json
-import os
 import pathlib
 import random
 import re
@@ -21,7 +20,8 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test/lib")]
+import dial9_viewer  # noqa: E402
 import unittest_tap  # noqa: E402
 
 KYMO = ROOT / "build" / "kymo"
@@ -29,7 +29,6 @@ CARGO = ROOT / "build" / "cargo"
 DUMP = CARGO / "interop" / "release" / "dial9-dump"
 SERVICE = CARGO / "demo" / "release" / "demo-service"
 DATA = sorted((ROOT / "test" / "data").glob("dial9-*.bin.gz"))
-VIEWER_VERSION = "0.5.7"
 CUTS = 20
 SEED = 20261121
 
@@ -114,17 +113,8 @@ def segments(directory):
 
 
 def viewer_scripts():
-    """The published parser's folder, in cargo's own store of unpacked crates."""
-    home = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
-    pattern = f"registry/src/*/dial9-viewer-{VIEWER_VERSION}/skills/dial9-toolkit/scripts"
-    found = sorted(home.glob(pattern))
-    if not found:
-        # `cargo info` downloads, verifies and unpacks that one crate.
-        run(["cargo", "info", "--quiet", f"dial9-viewer@{VIEWER_VERSION}"], cwd="/")
-        found = sorted(home.glob(pattern))
-    if not found:
-        raise AssertionError(f"cargo did not unpack dial9-viewer {VIEWER_VERSION} below {home}")
-    return found[0]
+    """The published parser's folder."""
+    return dial9_viewer.skills() / "dial9-toolkit/scripts"
 
 
 def viewer_parse(scripts, path):
