@@ -88,33 +88,12 @@ static bool find_times(struct ky_mapped_segment *segment)
 	return segment->last_ns != 0;
 }
 
-/* Room for one more of an array. Returns -ENOMEM where there is none. */
-static int grow(void **rows, uint32_t count, uint32_t *capacity, size_t row_bytes)
-{
-	uint32_t wanted = *capacity ? 2 * *capacity : 16;
-	void *more;
-
-	if (count < *capacity)
-		return 0;
-	more = ky_alloc(wanted * row_bytes);
-	if (!more)
-		return -ENOMEM;
-	if (count)
-		memcpy(more, *rows, count * row_bytes);
-	ky_free(*rows);
-	*rows = more;
-	*capacity = wanted;
-	return 0;
-}
-
 static int add_segment(struct ky_trace_map *map, const struct ky_served_part *part, const char *id)
 {
 	struct ky_mapped_segment segment = {
 		.file = map->file_count - 1, .from = part->from, .bytes = part->bytes};
-	void *rows = map->segments;
-	int err = grow(&rows, map->count, &map->capacity, sizeof(segment));
+	int err = ky_grow(&map->segments, &map->capacity, map->count + 1, sizeof(segment));
 
-	map->segments = rows;
 	if (err)
 		return err;
 	(void)snprintf(segment.id, sizeof(segment.id), "%s", id);
@@ -137,10 +116,8 @@ int ky_trace_map_add(struct ky_trace_map *map, const struct ky_served_file *file
 {
 	const struct ky_served_part all = {0, file->bytes, 0};
 	struct ky_served_file taken = *file;
-	void *rows = map->files;
-	int err = grow(&rows, map->file_count, &map->file_capacity, sizeof(taken));
+	int err = ky_grow(&map->files, &map->file_capacity, map->file_count + 1, sizeof(taken));
 
-	map->files = rows;
 	if (err) {
 		ky_served_file_release(&taken);
 		return err;
