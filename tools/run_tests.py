@@ -340,7 +340,7 @@ BOUNDED = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-X
 
 def suite_analysis(name="analysis", bounds=tuple(BOUNDED)):
     """clang-tidy (see .clang-tidy), gcc's analyser and cppcheck over the sources."""
-    tally = build("asan")
+    tally = build("asan", "build.ninja") # its list of files and flags is all that is read
     if tally.failed:
         return tally
     listed = json.loads((ROOT / "build-asan" / "compile_commands.json").read_text())
@@ -424,22 +424,22 @@ def suite_otlp():
     return tally
 
 
-def suite_corpus():
+def suite_corpus(runs=1):
     """KYMO_CORPUS_RUNS: of each program, each with its own seed."""
     tally = build("gcc", "kymo", "adapters/tokio/libkymo-preload.so")
     if not tally.failed:
-        runs = os.environ.get("KYMO_CORPUS_RUNS", "3")
+        runs = os.environ.get("KYMO_CORPUS_RUNS", str(runs))
         tally.add(command("corpus", [sys.executable, "test/corpus/run.py", "--build", "build",
                                      "--seed", str(SEED), "--runs", runs], 3600))
     return tally
 
 
-def suite_model():
-    """What the gate reads a few of, healthy services of the model: 300."""
+def model(name, traces):
+    """What the gate reads a few of: healthy services of the model."""
     tally = build("gcc", "kymo")
     if not tally.failed:
-        tally.add(command("model", [sys.executable, "test/cli/test_model_alarms.py", "build/kymo",
-                                    "."], 1800, {"KYMO_MODEL_TRACES": "300"}))
+        tally.add(command(name, [sys.executable, "test/cli/test_model_alarms.py", "build/kymo",
+                                 "."], 1800, {"KYMO_MODEL_TRACES": str(traces)}))
     return tally
 
 
@@ -500,6 +500,11 @@ def is_estimate(test):
     return any(name.endswith((":estimates", ":kernel")) for name in test["suite"])
 
 
+def is_new_with_gcc(test):
+    """The gate runs all C programs in another variant, and all scripts with gcc's build."""
+    return is_c(test) or is_estimate(test)
+
+
 def is_gate_c(test):
     return is_c(test) and not is_estimate(test)
 
@@ -542,7 +547,7 @@ def suites():
         "shipped": lambda: meson_suite("shipped", "gcc", factor=6, want=SHIPPED),
         "tsan": lambda: meson_suite("tsan", "tsan", factor=12, want=RACES),
         "cli": lambda: meson_suite("cli", "gcc", factor=6, want=is_gate_script),
-        "gcc": lambda: meson_suite("gcc", "gcc", factor=6),
+        "gcc": lambda: meson_suite("gcc", "gcc", factor=6, want=is_new_with_gcc),
         "release": lambda: build("release"),
         "symbols": of_product("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),
         "bare": script("bare", "tools/bare.sh"),
@@ -559,6 +564,7 @@ def suites():
                             timeout_s=1200),
         "crates": script("crates", "test/crates/run.py", "--gate", timeout_s=600),
         "crates-all": script("crates-all", "test/crates/run.py", timeout_s=3600),
+        "crates-matrix": script("crates-matrix", "test/crates/run.py", "--matrix", timeout_s=3600),
         "journey": of_product("journey", "test/journey.py"),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
         "interop": of_product("interop", "test/interop/run.py", timeout_s=900),
@@ -575,7 +581,9 @@ def suites():
         "corpus": suite_corpus,
         "check-s3": suite_s3,
         "check-otlp": suite_otlp,
-        "model": suite_model,
+        "corpus-seeds": lambda: suite_corpus(3),
+        "model": lambda: model("model", 100),
+        "model-all": lambda: model("model-all", 300),
         "truth": of_product("truth", "test/tokio/truth.py", "--runs", "40",
                             needs=("test/cli/alloc_host",), timeout_s=4 * 3600),
         "stacks": of_product("stacks", "test/stacks/run_stacks.py", needs=("test/stacks",),
@@ -605,12 +613,12 @@ CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
     "gate": CHEAP + ("asan", "cli", "tsan", "crash-seed", "demo", "crates", "viewer-smoke",
                      "wasm", "tokio", "journey", "shipped", "symbols"), # the longest first
-    "check-all": CHEAP + ( # those that mostly use one CPU among those that use all
-        "crates-all", "analysis", "valgrind", "model", "tsan-all", "asan", "fuzz", "release",
-        "symbols", "bare", "wasm", "interop", "perfetto", "profiles", "crash", "check-s3",
-        "check-otlp", "usdt", "diagonal", "journey", "demo", *MEASURES),
+    # What the gate does not run. Those that mostly use one CPU among those that use all.
+    "check-all": ("crates-all", "analysis", "valgrind", "model", "tsan-all", "fuzz", "release",
+                  "bare", "interop", "perfetto", "profiles", "crash", "check-s3",
+                  "check-otlp", "usdt", "diagonal", *MEASURES),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
-             "diff-groups"),
+             "diff-groups", "crates-matrix", "corpus-seeds", "model-all"),
 }
 
 
