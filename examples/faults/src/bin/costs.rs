@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Long polls, each of one kind: CPU time beside threads of the same process that take every CPU,
 //! a sleep, and pages touched for the first time. It states what each poll cost.
-use faults::{burn, end, now_ns, say, thread_cpu_ns, Options};
+use faults::{burn, end, now_ns, say, thread_cpu_ns, tid, Options};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,32 +9,44 @@ use std::time::Duration;
 const ROUNDS: usize = 8;
 const PAGES: usize = 4096;
 const PAGE_BYTES: usize = 4096;
+const SPIN: usize = 0;
+const SLEEP: usize = 1;
+const TOUCH: usize = 2;
 
-/// States what `work` took of this thread, under two names.
-fn stated(wall: &'static str, cpu: &'static str, at: &'static str, work: impl FnOnce()) {
+/// States what `work` took of this thread, and since and until when by the thread's CPU clock: what
+/// else this poll took is less than what lies between it and the thread's poll before and after.
+fn stated(kind: usize, work: impl FnOnce()) {
+    const NAMES: [[&str; 5]; 3] = [
+        ["spin_at_ns", "spin_wall_ns", "spin_tid", "spin_cpu_from_ns", "spin_cpu_to_ns"],
+        ["sleep_at_ns", "sleep_wall_ns", "sleep_tid", "sleep_cpu_from_ns", "sleep_cpu_to_ns"],
+        ["touch_at_ns", "touch_wall_ns", "touch_tid", "touch_cpu_from_ns", "touch_cpu_to_ns"],
+    ];
     let (from_ns, from_cpu) = (now_ns(), thread_cpu_ns());
     work();
-    say(cpu, thread_cpu_ns() - from_cpu);
-    say(wall, now_ns() - from_ns);
-    say(at, from_ns);
+    let (to_cpu, wall) = (thread_cpu_ns(), now_ns() - from_ns);
+    for (name, value) in NAMES[kind].into_iter().zip([from_ns, wall, tid(), from_cpu, to_cpu]) {
+        say(name, value);
+    }
 }
 
 async fn spin() {
-    stated("spin_wall_ns", "spin_cpu_ns", "spin_at_ns", || {
+    stated(SPIN, || {
         burn(Duration::from_millis(15));
     });
 }
 
 async fn sleep() {
-    stated("sleep_wall_ns", "sleep_cpu_ns", "sleep_at_ns", || {
+    stated(SLEEP, || {
         burn(Duration::from_millis(3));
+        let asleep_ns = now_ns();
         std::thread::sleep(Duration::from_millis(20));
+        say("slept_ns", now_ns() - asleep_ns);
     });
 }
 
 /// Memory of the kernel's, a page at a time.
 async fn touch() {
-    stated("touch_wall_ns", "touch_cpu_ns", "touch_at_ns", || {
+    stated(TOUCH, || {
         // SAFETY: the mapping is ours alone, and all bytes written lie in it.
         unsafe {
             let bytes = PAGES * PAGE_BYTES;
