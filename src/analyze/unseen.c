@@ -74,6 +74,7 @@ static void find_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_tra
 	const char *source = ky_trace_metadata(trace, "sampling.cpu");
 	const char *refused = ky_trace_metadata(trace, "sampling.cpu.refused");
 	const char *kernel = ky_trace_metadata(trace, "sampling.cpu.kernel");
+	const char *choice = ky_trace_metadata(trace, "sampling.cpu.choice");
 	struct ky_unseen *unseen;
 
 	if (!source)
@@ -104,8 +105,11 @@ static void find_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_tra
 		if (take_refusal(unseen, refused, "perf_event")) {
 			unseen->command = command_for(unseen->why);
 		} else if (find(source, "timers")) {
-			say_why(unseen, "timers sampled");
-			unseen->command = "kymo run --sampler auto";
+			/* "timers: 41000 switches a second, 1300 ns more each by perf_event" */
+			say_why(unseen, choice && find(choice, "more each by perf_event") ?
+						choice :
+						"timers sampled");
+			unseen->command = "kymo run --sampler perf";
 		} else {
 			say_why(unseen, "perf_event_paranoid keeps it from perf_event");
 			unseen->command = "sudo sysctl kernel.perf_event_paranoid=1";

@@ -279,6 +279,12 @@ class Report(Case):
         self.assertEqual(self.unseen(trace), [("cpu", "frames of the kernel", sysctl),
                                               ("off_cpu", switches, sysctl)])
         trace = known_trace().metadata(
+            sampling__cpu="perf_event, timers", offcpu__sources="context switches",
+            sampling__cpu__choice="timers: 4385 switches a second, 2008 ns more each by perf_event")
+        self.assertEqual(self.unseen(trace),
+                         [("cpu", "frames of the kernel", "kymo run --sampler perf")])
+        self.assertIn("4385 switches", self.kymo("report", self.dir / "unseen.trc").stdout)
+        trace = known_trace().metadata(
             sampling__cpu="perf_event", sampling__cpu__kernel="not sampled",
             offcpu__sources="interposed calls", kymo__source="tokio preload")
         self.assertEqual(self.unseen(trace), [
