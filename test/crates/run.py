@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "test" / "tokio"), str(ROOT / "test" / "lib")]
@@ -623,7 +624,9 @@ def main():
     tap.check(done.returncode == 0, "kymo builds", done.stdout + done.stderr)
     for check in (check_matrix,) if options.matrix else GATE if options.gate else ALL:
         if options.only in check.__name__:
+            began = time.monotonic()
             check(tap, options)
+            print(f"# {check.__name__}: {time.monotonic() - began:.0f} s", flush=True)
     return tap.end()
 
 

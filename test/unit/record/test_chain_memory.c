@@ -161,7 +161,12 @@ static void aligned(uint32_t depth)
 
 KEPT static void poll_once(uint32_t depth)
 {
-	c.until_sp = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+	struct kymo_stack_start here;
+
+	/* What it calls ends below, as a poll does below its caller: the registers that are saved
+	 * here lie above. */
+	KYMO_STACK_HERE(&here);
+	c.until_sp = here.sp;
 	call_on(depth);
 	sink++;
 }
@@ -197,9 +202,12 @@ static void chain__recognized_is_what_a_walk_says(void **state)
 	assert_int_equal(c.truncated, 0);
 	walked = atomic_load(&c.head->walked_count);
 	assert_true(c.count > 30000);
-	/* Most were recognized; of some hundred different ones the first was walked. */
+	assert_true(walked > 100); /* of some hundred different ones the first */
+#if !defined(__SANITIZE_THREAD__)
+	/* Most were recognized. Under the thread sanitizer call_on() stays a function, so too many
+	 * chains have the same leaf, return address and depth. */
 	assert_true(walked < c.count / 4);
-	assert_true(walked > 100);
+#endif
 }
 
 static void chain__seen_before_is_not_walked_again(void **state)

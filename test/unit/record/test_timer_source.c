@@ -256,6 +256,16 @@ static void start__gives_every_thread_a_timer_on_its_own_cpu_clock(void **state)
 	assert_int_equal(refusal(), 0);
 }
 
+static void skip_under_thread_sanitizer(const char *why)
+{
+#if defined(__SANITIZE_THREAD__)
+	print_message("# %s\n", why);
+	skip();
+#else
+	(void)why;
+#endif
+}
+
 /* As another thread does it, while this one is held up in its handler. */
 static void begin_another_recording(void)
 {
@@ -271,6 +281,7 @@ static void begin_another_recording(void)
 static void expiry__that_outlives_its_recording_is_of_no_other(void **state)
 {
 	(void)state;
+	skip_under_thread_sanitizer("what another thread does allocates, here in a handler");
 	ky_timer_source.apply(RATE);
 	step_in = begin_another_recording;
 	expire(0);
@@ -373,14 +384,6 @@ static void rate__of_a_stopped_recording_is_none(void **state)
 	atomic_store(&ky_engine.ring->control->settings.stopped_ns, 0);
 }
 
-static void skip_where_handlers_wait(void)
-{
-#if defined(__SANITIZE_THREAD__)
-	print_message("# the thread sanitizer runs a handler later, on the thread's own stack\n");
-	skip();
-#endif
-}
-
 static uintptr_t probed_at;
 
 static void probe(int number)
@@ -412,7 +415,8 @@ static void tick__without_room_on_the_signal_stack_is_lost(void **state)
 	stack_t before, small = {.ss_sp = room, .ss_size = signal_frame_bytes(&large) + 2048};
 
 	(void)state;
-	skip_where_handlers_wait();
+	skip_under_thread_sanitizer("the thread sanitizer runs a handler later, on the "
+				    "thread's own stack");
 	ky_timer_source.apply(RATE);
 	assert_int_equal(sigaltstack(&small, &before), 0);
 	expire(0);
