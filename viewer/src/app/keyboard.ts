@@ -4,7 +4,7 @@ import { addNote } from "../panels/notes";
 import { chooseBeside } from "../panels/top";
 import { copyLink, saveJson, savePicture } from "./share";
 import type { Store } from "./store";
-import { nextColouring, showSelection, step, stepFinding } from "./walk";
+import { clear, measureView, nextColouring, showSelection, step, stepFinding } from "./walk";
 
 const ZOOM = 0.7;
 const PAN = 0.15;
@@ -34,13 +34,15 @@ function enter(store: Store): void {
 }
 
 function escape(store: Store): void {
-  if (store.all[0]?.isHelpOpen || store.isSearchOpen || store.isGoOpen) {
-    for (const one of store.all) one.isHelpOpen = one.isSearchOpen = one.isGoOpen = false;
+  const host = store.all[0] ?? store;
+  if (host.isHelpOpen || host.isWarningOpen || store.isSearchOpen || store.isGoOpen) {
+    for (const one of store.all) one.isSearchOpen = one.isGoOpen = false;
+    host.isHelpOpen = host.isWarningOpen = false;
     store.changed();
   } else if (store.phase === "loading" && !store.trace) {
     store.cancel();
   } else {
-    store.clearSelection();
+    clear(store);
   }
 }
 
@@ -79,6 +81,7 @@ const KEYS: Record<string, (store: Store) => void> = {
     const task = store.selection?.poll?.task ?? store.selection?.span?.task;
     if (task) void store.showTask(task.index, task.id);
   },
+  r: measureView,
   z: (store) => store.undoRange(),
   c: (store) => nextColouring(store),
   u: (store) => store.setUtc(!store.view.isUtc),
@@ -108,10 +111,11 @@ export function listen(host: Store): void {
     }
     if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Enter" && isOnButton(event.target)) return;
+    const isBoxed = host.isHelpOpen || host.isWarningOpen;
     if (event.key === "?") open(host, "isHelpOpen");
     else if (event.key === "/" && store.trace) open(store, "isSearchOpen");
     else if (event.key === "g" && store.trace) open(store, "isGoOpen");
-    else if (store.trace && !host.isHelpOpen && KEYS[event.key]) KEYS[event.key]?.(store);
+    else if (store.trace && !isBoxed && KEYS[event.key]) KEYS[event.key]?.(store);
     else return;
     event.preventDefault();
   });

@@ -2,6 +2,7 @@
 // The canvas of the lanes, the overview above it, and what the pointer does to them.
 import { useEffect, useRef } from "preact/hooks";
 import { drawOverview } from "../draw/overview";
+import { palette } from "../draw/palette";
 import { AXIS_HEIGHT, legend, Timeline, type Hit } from "../draw/timeline";
 import { LABEL_WIDTH } from "../layout/rows";
 import { lossWords } from "../model/losses";
@@ -12,6 +13,7 @@ import { nameOf } from "./beside";
 import type { Store } from "./store";
 
 const CLICK_PIXELS = 4;
+const WHEEL_STEP = 1.0015;
 const LABEL =
   "Lanes of workers over time. Enter selects the longest poll in view; " +
   "a question mark lists the keys.";
@@ -182,6 +184,7 @@ export function Panes({ store }: { store: Store }) {
 function Lanes({ store }: { store: Store }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const tip = useRef<HTMLDivElement>(null);
+  const tipOf = useRef({ from: 0, to: 0 });
   const drag = useRef<Drag | null>(null);
   const timeline = useTimeline(store, canvas);
 
@@ -195,6 +198,27 @@ function Lanes({ store }: { store: Store }) {
       y: event.clientY - box.top,
       time: timeline.current?.timeAt(store.view, x) ?? 0,
     };
+  };
+
+  useEffect(
+    () =>
+      store.onDraw(() => {
+        const { from, to } = store.view;
+        const isOld = tipOf.current.from !== from || tipOf.current.to !== to;
+        if (tip.current && isOld) tip.current.hidden = true; // it says what was there
+      }),
+    [],
+  );
+
+  const say = (words: string, x: number, y: number): void => {
+    const element = tip.current;
+    if (!element) return;
+    element.textContent = words;
+    element.hidden = false;
+    const wide = canvas.current?.clientWidth ?? 0;
+    element.style.left = `${Math.min(x + 12, wide - element.offsetWidth - 4)}px`;
+    element.style.top = `${Math.max(0, y - 30)}px`;
+    tipOf.current = { from: store.view.from, to: store.view.to };
   };
 
   const hover = (event: PointerEvent): void => {
@@ -218,11 +242,7 @@ function Lanes({ store }: { store: Store }) {
         ]
       : [moment(time, store.clock, step)];
     if (loss) words.push(lossWords(loss));
-    element.textContent = words.join(" · ");
-    element.hidden = false;
-    const wide = canvas.current?.clientWidth ?? 0;
-    element.style.left = `${Math.min(x + 12, wide - element.offsetWidth - 4)}px`;
-    element.style.top = `${Math.max(0, y - 30)}px`;
+    say(words.join(" · "), x, y);
   };
 
   const down = (event: PointerEvent): void => {
@@ -275,6 +295,7 @@ function Lanes({ store }: { store: Store }) {
     } else {
       const began = timeline.current?.timeAt(store.view, state.x) ?? 0;
       store.range = { from: Math.min(began, time), to: Math.max(began, time) };
+      say(duration(Math.abs(time - began)), x, y);
       store.changed();
     }
   };
@@ -304,7 +325,7 @@ function Lanes({ store }: { store: Store }) {
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       store.pan((event.deltaX || event.deltaY) / 1000);
     } else if (event.ctrlKey || event.metaKey || totalHeight(store) <= high - AXIS_HEIGHT) {
-      store.wheel(event.deltaY, time);
+      store.zoom(WHEEL_STEP ** event.deltaY, time);
     } else {
       store.scroll += event.deltaY;
       clampScroll(store, high);
@@ -363,6 +384,7 @@ function Legend({ store, range }: { store: Store; range: Store["range"] }) {
             </span>
           ))}
         {!range && store.view.colouring === "place" && <Places store={store} />}
+        {!range && <Marks store={store} />}
         {!range && store.view.colouring === "finding" && (
           <span>what the chosen finding is about stands out</span>
         )}
@@ -378,6 +400,30 @@ function Legend({ store, range }: { store: Store; range: Store["range"] }) {
           </span>
         )}
     </div>
+  );
+}
+
+/** What else is in the lanes of workers, of what this trace has. */
+function Marks({ store }: { store: Store }) {
+  const colours = palette(store.view.theme);
+  const lanes = store.trace?.lanes ?? [];
+  const all: [boolean, string, string][] = [
+    [lanes.some((one) => one.parks), colours.busyLine, "awake, in no poll"],
+    [true, colours.delay, "polled late"],
+    [lanes.some((one) => one.off_cpu), colours.offCpu, "off CPU in a poll"],
+    [lanes.some((one) => one.has_run_delay), colours.runDelay, "waited for a CPU"],
+  ];
+  return (
+    <>
+      {all.map(
+        ([isThere, background, words]) =>
+          isThere && (
+            <span key={words}>
+              <i class="mark" style={{ background }} /> {words}
+            </span>
+          ),
+      )}
+    </>
   );
 }
 

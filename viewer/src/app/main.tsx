@@ -8,7 +8,7 @@ import { Workers } from "../engine/workers";
 import { Details } from "../panels/details";
 import { Findings } from "../panels/findings";
 import { MapStrip } from "../panels/map";
-import { GoTo, Help, Search } from "../panels/overlays";
+import { GoTo, Help, Search, Warnings } from "../panels/overlays";
 import type { Period, Report } from "../model/trace";
 import { Start } from "../panels/start";
 import { Summary } from "../panels/summary";
@@ -61,6 +61,7 @@ function App({ store }: { store: Store }) {
       {store.isHelpOpen && <Help store={store} />}
       {active.isSearchOpen && <Search store={active} />}
       {active.isGoOpen && <GoTo store={active} />}
+      {store.isWarningOpen && store.trace && <Warnings store={store} trace={store.trace} />}
       {store.copied && (
         <div class="toast" role="status">
           {store.copied}

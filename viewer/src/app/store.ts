@@ -56,7 +56,6 @@ export type Phase = "empty" | "loading" | "ready" | "failed";
 const OVERVIEW_PIXELS = 1200;
 const UNDO_MAX = 100;
 const LIFE_EVENTS = 400;
-const WHEEL_STEP = 1.0015;
 const REST_MS = 60;
 /** What a trace beside another has of its own; all else is set for all of them. */
 const OWN_OPTIONS: readonly Option[] = ["range", "marks", "charts"];
@@ -98,13 +97,13 @@ export class Store {
   culprit = -1;
   range: { from: number; to: number } | null = null;
   cursor: number | null = null;
-  hover: Hit | null = null;
   life: TaskLife | null = null;
   taskIndex = NONE;
   found: Found[] = [];
   isHelpOpen = false;
   isSearchOpen = false;
   isGoOpen = false;
+  isWarningOpen = false;
   said = "";
   copied = "";
   folded = new Set<string>();
@@ -192,6 +191,10 @@ export class Store {
     if (!this.host) performance.mark("kymo-open");
     this.engine?.close();
     if (!this.host) this.beside?.end();
+    if (this.trace && !this.host && name !== this.fileName) {
+      clearTimeout(this.hashTimer); // the address is of the trace that is left
+      history.replaceState(null, "", location.href.replace(/#.*/, ""));
+    }
     this.reset();
     this.fileName = name;
     this.file = file;
@@ -293,6 +296,7 @@ export class Store {
     this.engine?.close();
     this.engine = null;
     this.workers.prepare();
+    this.reset(); // also of what is on the page: nothing would answer a click on it
     this.sentence = sentence;
     this.setPhase("failed");
     this.changed();
@@ -307,8 +311,8 @@ export class Store {
     const hash = given || fromDial9(location.search, start, trace.duration_ns);
     this.firstHash = "";
     this.view = this.host
-      ? { ...wanted, from: 0, to: trace.duration_ns }
-      : fromHash(hash, trace.duration_ns, wanted.theme);
+      ? { ...wanted, from: 0, to: this.durationNs }
+      : fromHash(hash, this.durationNs, wanted.theme);
     this.beside?.link();
     this.range = rangeOf(this.option("range"));
     this.lay();
@@ -357,7 +361,7 @@ export class Store {
   }
 
   get durationNs(): number {
-    return this.trace?.duration_ns ?? 1;
+    return Math.max(1, this.trace?.duration_ns ?? 1); // an empty trace has a view, too
   }
 
   lay(): void {
@@ -461,10 +465,6 @@ export class Store {
       middle + (this.view.to - middle) * factor,
       canUndo,
     );
-  }
-
-  wheel(delta: number, at: number): void {
-    this.zoom(WHEEL_STEP ** delta, at);
   }
 
   pan(share: number): void {

@@ -118,6 +118,26 @@ export function goTo(store: Store, text: string): boolean {
   return true;
 }
 
+/** What is in view as the measured range; once it is that, none. */
+export function measureView(store: Store): void {
+  const { from, to } = store.view;
+  const isSame = store.range?.from === from && store.range.to === to;
+  store.range = isSame ? null : { from, to };
+  store.saveHash();
+  store.changed();
+}
+
+/** First what is selected, then what the finding marks. */
+export function clear(store: Store): void {
+  if (store.selection || store.range || store.cursor !== null) {
+    store.clearSelection();
+    return;
+  }
+  store.dropFinding();
+  store.saveHash();
+  store.changed();
+}
+
 export function nextColouring(store: Store): void {
   const all: Colouring[] = ["duration", "place", "finding"];
   store.setColouring(all[(all.indexOf(store.view.colouring) + 1) % all.length] ?? "duration");

@@ -30,20 +30,22 @@ function makePicture(scene: OverviewScene, ratio: number, width: number, height:
   context.fillStyle = palette(scene.theme).lane;
   context.fillRect(0, 0, wide, high);
   const pixels = scene.strips[0]?.pixels ?? 0;
-  for (let at = 0; at < pixels; at++) {
+  for (let x = 0; x < width && pixels; x++) {
     let worst = 0;
     let share = 0;
-    for (const strip of scene.strips) {
-      if (strip.row[at] === NONE) continue;
-      worst = Math.max(worst, strip.length[at] ?? 0);
-      share = Math.max(share, strip.share[at] ?? 0);
-    }
+    const end = Math.ceil(((x + 1) * pixels) / width);
+    for (const strip of scene.strips)
+      for (let at = Math.floor((x * pixels) / width); at < end; at++) {
+        if (strip.row[at] === NONE) continue;
+        worst = Math.max(worst, strip.length[at] ?? 0);
+        share = Math.max(share, strip.share[at] ?? 0);
+      }
     if (!share) continue;
     // A decade of the length is a fifth of the height: 1 µs to 100 ms.
     const tall =
       Math.min(1, Math.max(0.12, (Math.log10(Math.max(1, worst)) - 3) / 5)) * (high - 10);
     context.fillStyle = durationColour(worst, scene.theme);
-    context.fillRect((at * wide) / pixels, high - tall - 1, Math.ceil(wide / pixels), tall);
+    context.fillRect(x / ratio, high - tall - 1, 1 / ratio, tall);
   }
   return { strips: scene.strips, theme: scene.theme, picture };
 }

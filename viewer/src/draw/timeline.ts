@@ -26,6 +26,7 @@ export const AXIS_HEIGHT = 26;
 const NARROWEST_TEXT = 46;
 const TICK_LEAST = 90;
 const NEAR_PIXELS = 4;
+const SMALL = "11px system-ui, sans-serif";
 const READING_WIDTH = 3; // of one alone, which is no area
 
 export interface Mark {
@@ -293,7 +294,7 @@ export class Timeline {
     if (context.measureText(shown).width > room) {
       while (shown.length > 1 && context.measureText(`${shown}…`).width > room)
         shown = shown.slice(0, -1);
-      shown += "…";
+      shown = `${shown.replace(/…$/, "")}…`;
     }
     context.fillText(shown, x, y);
   }
@@ -436,7 +437,10 @@ export class Timeline {
       if (strip.row[begin] !== NONE && wide >= NARROWEST_TEXT) {
         const known = scene.names.get(strip.name[begin] ?? NONE);
         const name = row.kind === "spans" ? row.label : shortName(known);
-        const words = `${name} ${duration(strip.length[begin] ?? 0)}`;
+        const took = duration(strip.length[begin] ?? 0);
+        this.context.font = SMALL;
+        const hasRoom = this.context.measureText(`${name} ${took}`).width <= wide - 8;
+        const words = hasRoom ? `${name} ${took}` : `${took} ${name}`; // how long is not cut off
         const high = row.kind === "worker" || row.kind === "task" ? 16 : row.height / 2 - top + 4;
         this.context.save();
         this.context.beginPath();
@@ -447,7 +451,7 @@ export class Timeline {
           LABEL_WIDTH + begin / this.ratio + 4,
           y + top + high,
           colours.onColour,
-          "11px system-ui, sans-serif",
+          SMALL,
           wide - 8,
         );
         this.context.restore();

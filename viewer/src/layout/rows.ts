@@ -43,7 +43,7 @@ export interface Row {
 export const LABEL_WIDTH = 168;
 const HEIGHTS: Record<RowKind, number> = {
   head: 22,
-  task: 34,
+  task: 38,
   worker: 42,
   blocking: 24,
   spans: 18,
@@ -166,7 +166,7 @@ export function layRows(
   const taskLane = trace.lanes.length - 1;
   if (task) {
     out.push(
-      plain("task", taskLane, task, "its polls, and when it was ready", [
+      plain("task", taskLane, task, "polls, and when ready", [
         { lane: taskLane, layer: Layer.main },
         { lane: taskLane, layer: Layer.delay },
       ]),

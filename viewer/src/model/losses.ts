@@ -8,7 +8,11 @@ export function isLossOf(loss: Loss, tid: number): boolean {
   return !loss.tid || !tid || loss.tid === tid;
 }
 
+export function lostWords(records: number): string {
+  return records === 1 ? "one record lost" : `${count(records)} records lost`;
+}
+
 export function lossWords(loss: Loss): string {
-  const what = loss.records ? `${count(loss.records)} records lost` : "nothing recorded";
+  const what = loss.records ? lostWords(loss.records) : "nothing recorded";
   return `${what} here: ${loss.cause}`;
 }

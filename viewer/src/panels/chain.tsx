@@ -2,7 +2,7 @@
 // What the selected poll or span depended on, backward in time: each link leads to its poll.
 import { useEffect, useState } from "preact/hooks";
 import type { Store } from "../app/store";
-import { shortName } from "../model/names";
+import { shortName, taskWords } from "../model/names";
 import { count, duration, moment, percent } from "../model/time";
 import type { Chain, ChainGroup, ChainLink } from "../model/trace";
 
@@ -111,10 +111,10 @@ function Links({ store, chain }: { store: Store; chain: Chain }) {
             <button class="link" onClick={() => void follow(store, link)}>
               {moment(link.from_ns - store.startMonoNs, store.clock, 1000)}
             </button>{" "}
-            <b>{duration(link.to_ns - link.from_ns)}</b> task {link.task} (
+            <b>{duration(link.to_ns - link.from_ns)}</b> {taskWords(link.task)} (
             {shortName(link.site)}) {words(link)}
             {link.worker !== undefined ? `, worker ${link.worker}` : ""}
-            {link.waker !== undefined ? `, woken by task ${link.waker}` : ""}
+            {link.waker !== undefined ? `, woken by ${taskWords(link.waker)}` : ""}
           </li>
         ))}
       </ol>
@@ -154,7 +154,7 @@ export function ChainPanel({ store }: { store: Store }) {
     <section class="wakes" aria-label="Causal chain" data-asked={!isNow}>
       <div class="controls">
         <span>
-          What task {chain?.task ?? "…"} depended on in <b>{duration(to - from)}</b>
+          What {chain ? taskWords(chain.task) : "it"} depended on in <b>{duration(to - from)}</b>
           {store.selection?.span
             ? ` of span ${store.selection.span.name ?? ""}`
             : " to the end of this poll"}

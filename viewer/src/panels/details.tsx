@@ -20,7 +20,7 @@ import { FlamePanel } from "./flame";
 import { NotesPanel } from "./notes";
 import { SpansPanel } from "./spans";
 import { WakesPanel } from "./wakes";
-import { shortFile, shortName } from "../model/names";
+import { shortFile, shortName, taskWords } from "../model/names";
 import { count, duration, moment, percent } from "../model/time";
 
 const PART_COLOURS: Record<string, string> = {
@@ -93,7 +93,7 @@ function taskRows(store: Store, task: TaskFacts): [string, ComponentChildren][] 
     [
       task.is_root ? "root" : "task",
       <span>
-        {task.id}{" "}
+        {task.is_root ? taskWords(task.id).replace("root ", "") : task.id}{" "}
         <button class="link" onClick={() => void store.showTask(task.index, task.id)}>
           show its life
         </button>
@@ -118,7 +118,7 @@ function taskRows(store: Store, task: TaskFacts): [string, ComponentChildren][] 
     ],
   ];
   if (task.parent !== undefined)
-    rows.push(["spawned by", `task ${task.parent} (${shortName(task.parent_name)})`]);
+    rows.push(["spawned by", `${taskWords(task.parent)} (${shortName(task.parent_name)})`]);
   return rows;
 }
 
@@ -272,7 +272,7 @@ function Waker({ store, by }: { store: Store; by: WokenBy }) {
       {by.worker !== null ? ` on worker ${by.worker}` : ""} by{" "}
       {task !== undefined ? (
         <button class="link" onClick={() => void store.selectPollAt(task, time)}>
-          the poll of task {task} ({shortName(by.name)})
+          the poll of {taskWords(task)} ({shortName(by.name)})
         </button>
       ) : by.thread ? (
         `thread ${by.thread}`
@@ -392,7 +392,7 @@ function Run({ store, run }: { store: Store; run: RunFacts }) {
             ["on thread", String(run.tid)],
             ...(run.waiter !== undefined
               ? [
-                  ["awaited by", `task ${run.waiter} (${shortName(run.waiter_name)})`] as [
+                  ["awaited by", `${taskWords(run.waiter)} (${shortName(run.waiter_name)})`] as [
                     string,
                     string,
                   ],
@@ -406,9 +406,9 @@ function Run({ store, run }: { store: Store; run: RunFacts }) {
 }
 
 function wakerWords(event: LifeEvent): string {
-  if (event.kind !== "wake") return event.function ? ` in ${event.function}` : "";
+  if (event.kind !== "wake") return event.function ? ` in ${shortName(event.function)}` : "";
   if (event.waker === null || event.waker === undefined) return ` by ${event.cause ?? "?"}`;
-  return ` by task ${event.waker} (${shortName(event.waker_site)})`;
+  return ` by ${taskWords(event.waker)} (${shortName(event.waker_site)})`;
 }
 
 function lifeWords(event: LifeEvent): string {
@@ -430,7 +430,7 @@ export function Life({ store }: { store: Store }) {
   return (
     <section class="life" aria-label="Life of the task">
       <h3>
-        Task {life.task}{" "}
+        Life of {taskWords(life.task)}{" "}
         <span class="faint">
           {shortName(life.site)}: {count(life.event_count)} events in the range of the view
           {life.event_count > life.events.length
@@ -478,7 +478,7 @@ function Tabs({ store, panel }: { store: Store; panel: string }) {
           aria-selected={panel === key}
           onClick={() => store.setPanel(key)}
         >
-          {key === "life" && store.life ? `Life of task ${store.life.task}` : words}{" "}
+          {key === "life" && store.life ? `Life of ${taskWords(store.life.task)}` : words}{" "}
           <kbd>{at + 1}</kbd>
         </button>
       ))}

@@ -113,9 +113,11 @@ export function Findings({ store }: { store: Store }) {
       </h2>
       {!alarms && (
         <p class="healthy">
-          No cause of delay is large enough to act on.
+          {store.trace?.polls === 0
+            ? "No poll is in the trace: nothing can be said about its tasks."
+            : "No cause of delay is large enough to act on."}
           {findings.length ? " What follows is for information." : ""}{" "}
-          {store.trace && (
+          {store.trace && store.trace.polls > 0 && (
             <button
               class="link"
               onClick={() => void store.selectWorstInView().then(() => showSelection(store))}

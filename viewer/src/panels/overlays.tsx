@@ -4,8 +4,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Store } from "../app/store";
 import { goTo, goToFound, search } from "../app/walk";
-import type { Found } from "../model/trace";
-import { shortName } from "../model/names";
+import type { Found, TraceInfo } from "../model/trace";
+import { lossWords } from "../model/losses";
+import { shortFile, shortName } from "../model/names";
 import { count, duration } from "../model/time";
 
 const KEYS: readonly [string, string][] = [
@@ -22,6 +23,7 @@ const KEYS: readonly [string, string][] = [
   ["z", "undo the last zoom"],
   ["/", "search: task number, spawn place, span, function"],
   ["g", "go to a time"],
+  ["r", "measure what is in view, for panels; again: no more"],
   ["c", "colours: duration, spawn place, finding"],
   ["u", "times: from the beginning, or UTC"],
   [
@@ -32,7 +34,7 @@ const KEYS: readonly [string, string][] = [
   ["m", "a note at what is selected"],
   ["y", "copy the link of this view"],
   ["i, j", "save the lanes as a picture, the view as JSON"],
-  ["Esc", "close, or clear the selection"],
+  ["Esc", "close, clear the selection, then the finding"],
 ];
 const MOUSE: readonly [string, string][] = [
   ["wheel", "zoom at the pointer; where there are more lanes than room: scroll them"],
@@ -70,7 +72,7 @@ function Overlay({
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
-    box.current?.querySelector<HTMLElement>("input, button")?.focus();
+    box.current?.querySelector<HTMLElement>("input, button")?.focus({ preventScroll: true });
     return () => before?.focus();
   }, []);
   return (
@@ -178,7 +180,7 @@ function foundWords(one: Found): { what: string; text: string; detail: string } 
         what: "function",
         text: one.text,
         detail:
-          (one.line ? `${one.file}:${one.line}, ` : one.file ? `${one.file}, ` : "") +
+          (one.file ? `${shortFile(one.file)}${one.line ? `:${one.line}` : ""}, ` : "") +
           `${one.samples === 1 ? "one sample" : `${count(one.samples)} samples`} in polls`,
       };
   }
@@ -234,6 +236,43 @@ export function Search({ store }: { store: Store }) {
         })}
         {text && !found.length && <li class="faint pad">Nothing in this trace is called that.</li>}
       </ul>
+    </Overlay>
+  );
+}
+
+const WARNINGS_MAX = 20;
+
+/** Sentences about what the trace lacks. */
+export function warningsOf(trace: TraceInfo): string[] {
+  const losses = trace.losses.map((one) => `${lossWords(one)}.`);
+  return [
+    ...trace.notices.map((one) => one.text),
+    ...losses.slice(0, WARNINGS_MAX),
+    ...(losses.length > WARNINGS_MAX
+      ? [`${count(losses.length - WARNINGS_MAX)} more losses are drawn in the lanes.`]
+      : []),
+    ...(trace.has_processes
+      ? ["Rows of several processes are shown as one; open one process at a time."]
+      : []),
+  ];
+}
+
+export function Warnings({ store, trace }: { store: Store; trace: TraceInfo }) {
+  const close = (): void => {
+    store.isWarningOpen = false;
+    store.changed();
+  };
+  return (
+    <Overlay label="What this trace lacks" close={close}>
+      <h2>What this trace lacks</h2>
+      <ul>
+        {warningsOf(trace).map((text, at) => (
+          <li key={at}>{text}</li>
+        ))}
+      </ul>
+      <button onClick={close}>
+        Close <kbd>Esc</kbd>
+      </button>
     </Overlay>
   );
 }

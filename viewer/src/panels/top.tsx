@@ -4,8 +4,11 @@ import { openBeside, openFiles } from "../app/files";
 import type { Live } from "../app/live";
 import { copyLink } from "../app/share";
 import type { Store } from "../app/store";
+import { lostWords } from "../model/losses";
 import { bytes, count, date, duration } from "../model/time";
+import type { TraceInfo } from "../model/trace";
 import type { Colouring } from "../model/view";
+import { warningsOf } from "./overlays";
 
 const COLOURINGS: Record<Colouring, string> = {
   duration: "duration",
@@ -50,50 +53,58 @@ function LiveButton({ live }: { live: Live }) {
   );
 }
 
+/** How long and how much comes first: what there is no room for is at the end. */
+function factsOf(store: Store, trace: TraceInfo): string {
+  return [
+    duration(trace.duration_ns),
+    `${count(trace.polls)} polls`,
+    `${count(trace.tasks)} tasks`,
+    ...(trace.pid ? [`pid ${trace.pid}`] : []),
+    ...(store.clock.startUnixNs !== 0n ? [date(store.clock)] : []),
+    `${count(trace.events)} events`,
+  ].join(" · ");
+}
+
+/** What this trace lacks, in some words; the sentences by a click. */
+function Warnings({ store, trace }: { store: Store; trace: TraceInfo }) {
+  const all = warningsOf(trace);
+  if (!all.length) return null;
+  const notices = trace.notices.length;
+  const words = [
+    ...(trace.lost_records > 0 ? [lostWords(trace.lost_records)] : []),
+    ...(notices ? [notices === 1 ? "one notice" : `${notices} notices`] : []),
+    ...(trace.has_processes ? ["several processes"] : []),
+  ];
+  return (
+    <button
+      class="lost"
+      title={all.join("\n")}
+      onClick={() => {
+        store.isWarningOpen = true;
+        store.changed();
+      }}
+    >
+      {words.join(" · ")}
+    </button>
+  );
+}
+
 export function Top({ store }: { store: Store }) {
   const trace = store.trace;
+  const facts = trace ? factsOf(store, trace) : "";
   return (
     <header class="top">
       <h1>kymo</h1>
       <div
         class="trace"
-        title={trace ? `${store.fileName}, ${bytes(trace.raw_bytes)} unpacked` : ""}
+        title={trace ? `${store.fileName}, ${bytes(trace.raw_bytes)} unpacked\n${facts}` : ""}
       >
         {trace && <b>{trace.service ?? store.fileName}</b>}
         {trace && (
-          <span class="faint">
-            {trace.pid ? `pid ${trace.pid} · ` : ""}
-            {date(store.clock)}
-            {store.clock.startUnixNs !== 0n ? " · " : ""}
-            {duration(trace.duration_ns)} · {count(trace.events)} events · {count(trace.polls)}{" "}
-            polls · {count(trace.tasks)} tasks
-          </span>
-        )}
-        {trace && trace.lost_records > 0 && (
-          <span
-            class="lost"
-            title={trace.losses
-              .map((one) => `${count(one.records)}: ${one.cause}`)
-              .slice(0, 20)
-              .join("\n")}
-          >
-            {count(trace.lost_records)} records lost
-          </span>
-        )}
-        {trace && trace.notices.length > 0 && (
-          <span class="lost" title={trace.notices.map((one) => one.text).join("\n")}>
-            {trace.notices.length === 1 ? "one notice" : `${trace.notices.length} notices`}
-          </span>
-        )}
-        {trace?.has_processes && (
-          <span
-            class="lost"
-            title="Rows of several processes are shown as one; open one process at a time."
-          >
-            several processes
-          </span>
+          <span class="faint">{facts}</span>
         )}
       </div>
+      {trace && <Warnings store={store} trace={trace} />}
       {trace && (
         <div class="tools">
           {store.live && <LiveButton live={store.live} />}

@@ -12,9 +12,15 @@ const DRAWN = 14;
 const ROW = 26;
 const WIDE = 560;
 const SIDE = 200;
+const LETTERS = 27; // on a side
 
 function wakerName(edge: WakeEdge): string {
   return edge.is_task ? shortName(edge.waker) : "driver, timers, threads";
+}
+
+/** As much of a name as there is room for. */
+function fitting(name: string): string {
+  return name.length > LETTERS ? `${name.slice(0, LETTERS - 1)}…` : name;
 }
 
 /** Each name once, in the order of the edges. */
@@ -55,12 +61,14 @@ function Graph({ edges }: { edges: WakeEdge[] }) {
         })}
         {wakers.map((name, at) => (
           <text key={name} x={SIDE - 8} y={y(at) + 4} text-anchor="end">
-            {name}
+            <title>{name}</title>
+            {fitting(name)}
           </text>
         ))}
         {woken.map((name, at) => (
           <text key={name} x={WIDE - SIDE + 8} y={y(at) + 4}>
-            {name}
+            <title>{name}</title>
+            {fitting(name)}
           </text>
         ))}
       </svg>
@@ -81,7 +89,7 @@ function Table({ store, edges }: { store: Store; edges: WakeEdge[] }) {
         <thead>
           <tr>
             <th>wakes</th>
-            <th title="that made a task ready whose delay is known">late</th>
+            <th title="how many made a task ready whose delay is known">delays</th>
             <th>p50</th>
             <th>p99</th>
             <th>longest</th>
