@@ -35,6 +35,7 @@ RESULTS = {} # of suites that estimate
 AT_ONCE = 2 # suites of the gate and of check-all: beside one that uses all CPUs, one that uses one
 MESON_S = 3600  # as long as no suite takes
 ALONE_MAX, ALONE_RUNS = 3, 3 # programs that failed, and how often each then runs alone
+STUCK = "meson: TIMEOUT" # a program that waits for ever does so alone, too
 # Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
 # held that it does not have.
 VALGRIND = ("valgrind --quiet --error-exitcode=99 --leak-check=no --fair-sched=yes"
@@ -258,8 +259,9 @@ def meson_cases(suite, argv, names, report):
         errors = (test.get("stderr") or "").strip()
         case = judge(f"{suite}/{name}", test["returncode"], test["stdout"], errors)
         # Its own verdict counts cmocka's skips as failures; what judge() cannot see is the clock.
-        if test["result"] in ("TIMEOUT", "INTERRUPT") and not case.failed:
-            case.failed.append((f"{suite}/{name}", f"meson: {test['result']}"))
+        if test["result"] in ("TIMEOUT", "INTERRUPT"):
+            case.failed = [(failed, f"meson: {test['result']}\n{detail}") for failed, detail in
+                           case.failed or [(f"{suite}/{name}", "")]]
         for index, (failed, detail) in enumerate(case.failed):
             case.failed[index] = (failed, f"{detail}\n{errors[-3000:]}".strip())
         tally.add(case)
@@ -271,13 +273,14 @@ def meson_cases(suite, argv, names, report):
 def run_alone(tally, ask):
     """Adds to each failed case how often its program passes alone, run by `ask`: information for
     the reader of the failure, which stays one."""
-    programs = {failed.split("/")[1] for failed, _ in tally.failed if failed.count("/") == 2}
+    programs = {failed.split("/")[1] for failed, detail in tally.failed
+                if failed.count("/") == 2 and not detail.startswith(STUCK)}
     if len(programs) > ALONE_MAX:
         return tally
     passed = {program: sum(not ask(program).failed for _ in range(ALONE_RUNS))
               for program in sorted(programs)}
     tally.failed = [
-        (name, detail if name.count("/") != 2 else
+        (name, detail if name.count("/") != 2 or name.split("/")[1] not in passed else
          f"{passed[name.split('/')[1]]} of {ALONE_RUNS} alone passed\n{detail}")
         for name, detail in tally.failed]
     return tally
@@ -555,7 +558,8 @@ def suites():
             *(f"test/unit/{room}" for room in (
                 "base", "ring", "record", "drain", "probe", "watch", "agent")), "test/model")),
         "valgrind": lambda: meson_suite("valgrind", "gcc", factor=20, wrapper=VALGRIND,
-                                        want=under("test/unit")),
+                                        want=lambda test: under("test/unit")(test)
+                                        and not is_estimate(test)),
         "wasm": script("wasm", "tools/wasm.sh"),
         "viewer-smoke": script("viewer-smoke", "tools/viewer.sh", "smoke", timeout_s=600),
         "viewer-test": script("viewer-test", "tools/viewer.sh", "test", timeout_s=1800),

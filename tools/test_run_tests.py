@@ -131,6 +131,10 @@ class JudgeTest(unittest.TestCase):
         failed = [(f"s/{program}/case", "1 != 2") for program in "abcd"]
         self.assertEqual(run_tests.run_alone(self.tally(*failed), None).failed, failed)
 
+    def test_alone__one_that_waits_for_ever_is_not_run(self):
+        failed = [("s/a/case", "meson: TIMEOUT\nended after 0 of 3 cases")]
+        self.assertEqual(run_tests.run_alone(self.tally(*failed), None).failed, failed)
+
     def test_tiers__name_suites_that_there_are(self):
         for names in run_tests.TIERS.values():
             self.assertEqual(set(names) - run_tests.suites().keys(), set())
