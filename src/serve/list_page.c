@@ -24,25 +24,26 @@ const char ky_list_style[] =
 	"th,td{padding:4px 10px;text-align:left;border-bottom:1px solid var(--line)}"
 	"th{position:sticky;top:0;background:Canvas;font-weight:600;white-space:nowrap}"
 	"td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-	"td.file{overflow-wrap:anywhere}"
+	"td.file{overflow-wrap:anywhere;min-width:200px}"
 	"td.why{overflow-wrap:anywhere;color:GrayText}"
 	"tr:hover td{background:var(--soft)}"
 	"td.n.h0{background:#56b4e922}td.n.h1{background:#56b4e955}td.n.h2{background:#f0e44266}"
 	"td.n.h3{background:#e69f0077}td.n.h4{background:#d55e0088}td.n.h5{background:#d55e00;"
 	"color:#fff;font-weight:600}"
-	"table.heat{width:auto;max-width:100%;margin:0 0 16px}"
+	"table.heat{margin:0 0 16px}"
 	"caption{text-align:left;color:GrayText;padding:0 0 4px;white-space:nowrap}"
-	".heat th{position:static;font-weight:400;white-space:nowrap;border:0}"
-	".heat td{padding:0;border:0;height:20px;min-width:14px}"
-	".heat td.n,.heat td.pick{padding:0 10px}"
-	".heat td a[title]{display:block;width:14px;height:20px}"
+	".heat th{position:static;font-weight:400;white-space:nowrap;border:0;width:1%}"
+	".heat td{padding:0;border:0;height:20px;min-width:5px}"
+	".heat td.n,.heat td.pick{padding:0 10px;width:1%}"
+	".heat td a[title]{display:block;height:20px}"
 	".heat td.h0{background:#56b4e922}.heat td.h1{background:#56b4e977}"
 	".heat td.h2{background:#f0e44288}.heat td.h3{background:#e69f00aa}"
 	".heat td.h4{background:#d55e00bb}.heat td.h5{background:#a01010}"
 	".heat td.r1{border-bottom:1px solid}.heat td.r2{border-bottom:2px solid}"
 	".heat td.r3{border-bottom:4px solid}.heat td.r4{border-bottom:6px solid}"
 	".go{font-weight:600}"
-	"a:focus-visible{outline:2px solid Highlight;outline-offset:2px}";
+	"a:focus-visible{outline:2px solid Highlight;outline-offset:2px}"
+	"@media(max-width:1200px){body{margin:12px}th,td{padding:4px 5px}}";
 
 struct column {
 	const char *key, *head;

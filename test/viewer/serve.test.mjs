@@ -349,3 +349,31 @@ test("processes chosen in the list are opened on one clock", async () => {
   assert.deepEqual(page.troubles, []);
   await page.close();
 });
+
+test("the list lies within a narrow window, and shows the names of files", async () => {
+  const { url } = await serve(folder);
+  const page = await newPage({ url, width: 1024, height: 700 });
+  await page.waitForFunction(() => document.documentElement.dataset.waiting === "0");
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.equal(width, 1024);
+  assert.ok((await page.locator("td.file").first().boundingBox()).width >= 200);
+  await page.close();
+});
+
+test("a page with the trace cannot be saved once the server has ended, and says so", async () => {
+  const { url, server } = await serve(folder);
+  const page = await newPage({ url });
+  await page.waitForFunction(() => document.documentElement.dataset.waiting === "0");
+  await page.getByRole("link", { name: "fault.trc.zst" }).click();
+  assert.equal(await settled(page), "ready");
+  server.kill("SIGKILL");
+  await new Promise((done) => server.once("exit", done));
+  await page.keyboard.press("8");
+  await page.getByRole("button", { name: "Save page" }).click();
+  assert.match(await page.locator(".toast").textContent(), /cannot be read any more/);
+  assert.deepEqual(
+    page.troubles.filter((text) => !/Failed to load resource/.test(text)),
+    [],
+  );
+  await page.close();
+});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What leaves the page: links, files.
 import { chosenOf } from "../model/choice";
+import { bytesOf } from "../engine/served";
 import { notesOf } from "../model/marks";
 import type { Store } from "./store";
 
@@ -106,8 +107,12 @@ export async function savePage(store: Store): Promise<void> {
     '<meta name="viewport" content="width=device-width">\n<title>kymo</title>\n' +
     `<style>${text("style")}</style>`;
   const { file } = store;
-  const blob = file instanceof Blob ? file : await (await fetch(file.url)).blob();
-  const trace = await base64(blob);
+  const bytes = await bytesOf(file, 0, file.size).catch(() => null);
+  if (!bytes) {
+    tell(store, `${store.fileName} cannot be read any more, so it is in no page.`);
+    return;
+  }
+  const trace = await base64(new Blob([bytes]));
   const data = `data-name="${escaped(store.fileName)}" data-view="${escaped(store.hash())}"`;
   save(
     store,

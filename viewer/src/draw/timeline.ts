@@ -436,7 +436,7 @@ export class Timeline {
       const wide = (x - begin) / this.ratio;
       if (strip.row[begin] !== NONE && wide >= NARROWEST_TEXT) {
         const known = scene.names.get(strip.name[begin] ?? NONE);
-        const name = row.kind === "spans" ? row.label : shortName(known);
+        const name = shortName(known) === "unnamed" ? row.label : shortName(known);
         const took = duration(strip.length[begin] ?? 0);
         this.context.font = SMALL;
         const hasRoom = this.context.measureText(`${name} ${took}`).width <= wide - 8;

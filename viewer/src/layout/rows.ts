@@ -10,7 +10,7 @@ import {
   type Wanted,
 } from "../engine/protocol";
 import type { LaneInfo, PointsLane, TraceInfo } from "../model/trace";
-import { shortName } from "../model/names";
+import { tailName } from "../model/names";
 import { count, duration } from "../model/time";
 
 export type RowKind =
@@ -190,7 +190,7 @@ export function layRows(
           plain(
             "spans",
             index,
-            shortName(lane.name),
+            tailName(lane.name),
             `${count(lane.rows)} · ${duration(lane.total_ns ?? 0)}`,
             [{ lane: index, layer: Layer.main }],
           ),

@@ -29,6 +29,15 @@ export function shortName(name: string | null | undefined): string {
   return (parts.length > 3 ? parts.slice(-2) : parts).join("::");
 }
 
+const TAIL_LETTERS = 22;
+
+/** For the head of a lane: what tells it from its neighbours is at its end. */
+export function tailName(name: string | null | undefined): string {
+  const parts = shortName(name).split("::");
+  while (parts.length > 1 && parts.join("::").length > TAIL_LETTERS) parts.shift();
+  return parts.join("::");
+}
+
 const ROOT_BIT = 2 ** 39; // KY_TASK_ID_ROOT
 
 /** "task 7"; of the future of a block_on "root 1", as reports have it. */

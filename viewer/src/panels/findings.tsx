@@ -45,9 +45,11 @@ function One({ store, at, finding }: { store: Store; at: number; finding: Findin
         onClick={() => void chooseFinding(store, at)}
       >
         <span class="badge">{finding.severity}</span>
-        <span class="score" title="the share of all delay that it explains">
-          {percent(finding.score)}
-        </span>
+        {finding.score > 0 && (
+          <span class="score" title="the share of all delay that it explains">
+            {percent(finding.score)}
+          </span>
+        )}
         <span class="text">{finding.statement}</span>
         {!isChosen && finding.severity !== "info" && finding.culprit.site && (
           <code class="place" title={finding.culprit.site}>
