@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
+#include <malloc.h>
 #include <ship/unnamed_file.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +78,8 @@ static int make(void *ctx, const struct kymo_segment *segment, struct ky_segment
 		return copy->fd;
 	}
 	err = ky_outgoing_copy(&how, segment->path, copy->fd, why, KYMO_STAGE_REASON_BYTES);
+	/* What names took is not needed until the next segment, perhaps a minute later. */
+	(void)malloc_trim(0);
 	if (err <= 0) {
 		close(copy->fd);
 		copy->fd = -1;

@@ -101,8 +101,11 @@ static int add_targets(struct ky_symbol_rows *rows)
 int ky_symbol_rows_open(struct ky_symbol_rows *rows, struct ky_input *input,
 			const struct ky_trace_symbols_options *options)
 {
-	int result = ky_trace_symbols_open(&rows->symbols, input, options, collect, rows);
+	struct ky_trace_symbols_options sorted = *options;
+	int result;
 
+	sorted.is_sorted = true; /* ky_symbol_rows_name() does so */
+	result = ky_trace_symbols_open(&rows->symbols, input, &sorted, collect, rows);
 	if (!result)
 		result = collect_crashes(rows);
 	if (!result)
@@ -146,10 +149,29 @@ static void count_unnamed(struct ky_symbol_rows *rows, const struct ky_symbol_ta
 									  is_kernel};
 }
 
+/* Which of the kernel's names are needed: its list has hundreds of thousands. Without memory for
+ * that it is kept whole, or has none either. */
+static void expect_kernel(struct ky_symbol_rows *rows)
+{
+	uint64_t *addresses = rows->target_count ?
+				      ky_alloc(rows->target_count * sizeof(*addresses)) :
+				      NULL;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; addresses && i < rows->target_count; i++)
+		if (rows->targets[i].address >= KY_CODE_KERNEL_START &&
+		    (!count || rows->targets[i].address > addresses[count - 1]))
+			addresses[count++] = rows->targets[i].address;
+	if (addresses && rows->symbols.symbolizer)
+		(void)ky_symbolizer_expect(rows->symbols.symbolizer, addresses, count);
+	ky_free(addresses);
+}
+
 void ky_symbol_rows_name(struct ky_symbol_rows *rows)
 {
 	if (rows->target_count > 1)
 		qsort(rows->targets, rows->target_count, sizeof(*rows->targets), compare);
+	expect_kernel(rows);
 	for (uint32_t i = 0; i < rows->target_count; i++) {
 		struct ky_symbol_target *target = &rows->targets[i];
 		const struct ky_symbol_frame *frames;

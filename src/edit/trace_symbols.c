@@ -184,7 +184,8 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 			  void *ctx)
 {
 	struct ky_symbolizer_options files = {.debug_dirs = options->debug_dirs,
-					      .debug_dir_count = options->debug_dir_count};
+					      .debug_dir_count = options->debug_dir_count,
+					      .is_sorted = options->is_sorted};
 	struct ky_symbol_source source;
 	int result;
 

@@ -18,6 +18,7 @@ struct ky_trace_symbols_options {
 	const char *debug_dirs[KY_DEBUG_DIRS_MAX];
 	size_t debug_dir_count;
 	bool is_without_hot; /* `each` does not see polls and wakes */
+	bool is_sorted;      /* of symbolizer.h */
 	bool has_no_files;   /* what the trace itself says, and modules with offsets */
 };
 

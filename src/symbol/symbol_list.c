@@ -10,6 +10,16 @@
 #define NAMES_BYTES_MAX (256u << 20)
 /* Symbols without a size end where the next one begins; the last one ends somewhere. */
 #define LAST_BYTES 4096u
+#define NAME_ROOM 64u
+
+/* From one wanted address, without it, to the next one: of the symbols that begin there the last
+ * covers the next, and the first ends what covers the one before. */
+struct ky_symbol_gap {
+	uint64_t wanted; /* the last gap: UINT64_MAX, for what begins after all of them */
+	uint64_t first, last;
+	uint32_t name, name_bytes, room;
+	bool has_any;
+};
 
 void ky_symbol_list_init(struct ky_symbol_list *list)
 {
@@ -20,6 +30,7 @@ void ky_symbol_list_init(struct ky_symbol_list *list)
 void ky_symbol_list_release(struct ky_symbol_list *list)
 {
 	ky_free(list->symbols);
+	ky_free(list->gaps);
 	ky_buf_release(&list->names);
 	memset(list, 0, sizeof(*list));
 }
@@ -49,6 +60,78 @@ static int add(struct ky_symbol_list *list, uint64_t address, uint64_t byte_coun
 		.name_bytes = (uint32_t)name_bytes,
 	};
 	return 0;
+}
+
+int ky_symbol_list_want(struct ky_symbol_list *list, const uint64_t *addresses, uint32_t count)
+{
+	if (count >= KY_SYMBOL_LIST_MAX)
+		return 0; /* as many as there can be: all are kept */
+	list->gaps = ky_alloc(((size_t)count + 1) * sizeof(*list->gaps));
+	if (!list->gaps)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		list->gaps[i].wanted = addresses[i];
+	list->gaps[count].wanted = UINT64_MAX;
+	list->gap_count = count + 1;
+	return 0;
+}
+
+static struct ky_symbol_gap *gap_of(const struct ky_symbol_list *list, uint64_t address)
+{
+	uint32_t low = 0, high = list->gap_count - 1;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (list->gaps[middle].wanted < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return &list->gaps[low];
+}
+
+/* Symbols come nearly in order, so nearly each one replaces the one before: its name goes where
+ * that one's was, if there is room. */
+static int put_name(struct ky_symbol_list *list, struct ky_symbol_gap *gap, const char *name,
+		    size_t name_bytes)
+{
+	if (name_bytes > gap->room) {
+		uint32_t room = gap->room ? gap->room : NAME_ROOM;
+		int err;
+
+		while (room < name_bytes)
+			room *= 2;
+		err = ky_buf_reserve(&list->names, room);
+		if (err)
+			return err;
+		gap->name = (uint32_t)list->names.used;
+		gap->room = room;
+		list->names.used += room;
+	}
+	memcpy(list->names.bytes + gap->name, name, name_bytes);
+	gap->name_bytes = (uint32_t)name_bytes;
+	return 0;
+}
+
+static int add_wanted(struct ky_symbol_list *list, uint64_t address, const char *name,
+		      size_t name_bytes)
+{
+	struct ky_symbol_gap *gap = gap_of(list, address);
+	int err;
+
+	if (!gap->has_any || address < gap->first)
+		gap->first = address;
+	if (gap->has_any && address < gap->last) /* of equal ones the last to come counts */
+		return 0;
+	err = put_name(list, gap, name, name_bytes < NAME_BYTES_MAX ? name_bytes : NAME_BYTES_MAX);
+	if (err == KYMO_E_LIMIT) {
+		list->names.failed = 0;
+		return 0;
+	}
+	gap->last = address;
+	gap->has_any = true;
+	return err;
 }
 
 /* Hexadecimal digits with or without 0x, then one blank. Returns after it, NULL: none. */
@@ -97,7 +180,11 @@ static int kernel_line(struct ky_symbol_list *list, const char *at, const char *
 	name_end = at;
 	while (name_end < end && *name_end != '\t' && *name_end != ' ')
 		name_end++;
-	return name_end > at ? add(list, address, 0, at, (size_t)(name_end - at)) : 0;
+	if (name_end == at)
+		return 0;
+	list->has_code = true;
+	return list->gaps ? add_wanted(list, address, at, (size_t)(name_end - at)) :
+			    add(list, address, 0, at, (size_t)(name_end - at));
 }
 
 int ky_symbol_list_kallsyms(struct ky_symbol_list *list, const char *text, size_t byte_count)
@@ -112,7 +199,7 @@ int ky_symbol_list_kallsyms(struct ky_symbol_list *list, const char *text, size_
 		err = kernel_line(list, text, stop, &has_any);
 		text = stop + 1;
 	}
-	list->is_hidden = (list->is_hidden || has_any) && list->count == 0;
+	list->is_hidden = (list->is_hidden || has_any) && !list->has_code;
 	return err;
 }
 
@@ -143,8 +230,42 @@ static int compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name; /* as they came */
 }
 
+/* The gaps become the list: each with the size that it has among all symbols. */
+static void finish_wanted(struct ky_symbol_list *list)
+{
+	uint64_t next = 0;
+	uint32_t kept = 0;
+
+	list->symbols = ky_alloc(list->gap_count * sizeof(*list->symbols));
+	list->capacity = list->symbols ? list->gap_count : 0;
+	list->count = 0;
+	for (uint32_t i = 0; i < list->capacity; i++)
+		kept += list->gaps[i].has_any;
+	list->count = kept;
+	for (uint32_t i = list->capacity; i-- > 0;) {
+		const struct ky_symbol_gap *gap = &list->gaps[i];
+
+		if (!gap->has_any)
+			continue;
+		list->symbols[--kept] = (struct ky_listed_symbol){
+			.address = gap->last,
+			.byte_count = next ? next - gap->last : LAST_BYTES,
+			.name = gap->name,
+			.name_bytes = gap->name_bytes,
+		};
+		next = gap->first;
+	}
+	ky_free(list->gaps);
+	list->gaps = NULL;
+	list->gap_count = 0;
+}
+
 void ky_symbol_list_finish(struct ky_symbol_list *list)
 {
+	if (list->gaps) {
+		finish_wanted(list);
+		return;
+	}
 	if (list->count > 1)
 		qsort(list->symbols, list->count, sizeof(*list->symbols), compare);
 	for (uint32_t i = 0; i < list->count; i++) {

@@ -9,11 +9,13 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <link.h>
+#include <malloc.h>
 #include <symbol/blaze.h>
 #include <symbol/debug_search.h>
 #include <symbol/hidden_names.h>
 #include <symbol/symbol_list.h>
 #include <symbol/symbolizer.h>
+#include <symbol/unpacked_object.h>
 #include <elf/vdso.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,12 @@
 #define PIECE_BYTES (64u << 10)
 #define SECOND_NS INT64_C(1000000000)
 #define TICKS_MAX (UINT64_C(1) << 32)
+/* By how much a module may grow after its first look-up before it is begun anew: so much, and no
+ * less than a part of what its beginning took, since that is read again then. */
+#define GROWTH_BYTES_MIN (UINT64_C(1) << 20)
+#define GROWTH_PART 4u
+/* Compressed sections, which a look-up would hold whole, are put on disk, up to this. */
+#define UNPACKED_BYTES_MAX (UINT64_C(256) << 20)
 #define MAP_SLACK_NS (2 * SECOND_NS) /* clocks are set, and what is written last comes late */
 
 /* What became of one module of the trace. */
@@ -36,9 +44,12 @@ struct symbol_module {
 	uint32_t why; /* 0: there is a file */
 	struct ky_blaze *debug, *plain;
 	struct ky_debug_file code, dwarf;
+	int unpacked_fd; /* of the one with debug information, -1: it is read as it is */
 	struct ky_hidden_names *hidden; /* NULL: not asked for */
 	bool is_open, has_code, has_dwarf;
 	uint64_t bytes, last_used;
+	/* memory of the process before the first look-up and after it; 0: none yet */
+	uint64_t before_bytes, first_bytes;
 };
 
 struct lazy_list {
@@ -51,7 +62,7 @@ struct ky_symbolizer {
 	struct ky_debug_search search;
 	struct ky_symbol_process process;
 	char kallsyms_path[256], perf_map_dir[256], boot_id_path[256];
-	bool is_same_boot;
+	bool is_same_boot, is_sorted;
 	struct symbol_module **modules;
 	uint32_t module_count, module_capacity;
 	uint64_t clock;
@@ -102,6 +113,21 @@ static bool is_alive(const struct ky_symbol_process *process)
 	return at && strtoull(at + 1, &end, 10) == process->start_time_ticks;
 }
 
+/* Memory that is this process's own: pages of mapped files are the system's, which takes them when
+ * it needs them. 0: not known. */
+static uint64_t own_bytes(void)
+{
+	char text[128], *at;
+	uint64_t resident, shared;
+
+	if (!read_small("/proc/self/statm", text, sizeof(text)))
+		return 0;
+	(void)strtoull(text, &at, 10);
+	resident = strtoull(at, &at, 10);
+	shared = strtoull(at, &at, 10);
+	return resident > shared ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
 /* ---- opening ---- */
 
 int ky_symbolizer_open(struct ky_symbolizer **out, const struct ky_symbolizer_options *options)
@@ -122,6 +148,7 @@ int ky_symbolizer_open(struct ky_symbolizer **out, const struct ky_symbolizer_op
 	(void)snprintf(symbolizer->perf_map_dir, sizeof(symbolizer->perf_map_dir), "%s", text);
 	text = options->boot_id_path ? options->boot_id_path : KY_BOOT_ID_PATH;
 	(void)snprintf(symbolizer->boot_id_path, sizeof(symbolizer->boot_id_path), "%s", text);
+	symbolizer->is_sorted = options->is_sorted;
 	symbolizer->is_same_boot = is_same_boot(symbolizer);
 	if (symbolizer->is_same_boot && is_alive(&options->process))
 		symbolizer->search.pid = options->process.pid;
@@ -138,17 +165,27 @@ int ky_symbolizer_open(struct ky_symbolizer **out, const struct ky_symbolizer_op
 	return err;
 }
 
-static void close_module(struct symbol_module *module)
+/* What was read of the files; they stay open. */
+static void forget_module(struct symbol_module *module)
 {
 	ky_blaze_close(module->debug);
 	ky_blaze_close(module->plain);
 	module->debug = module->plain = NULL;
 	ky_hidden_names_close(module->hidden);
 	module->hidden = NULL;
+	module->first_bytes = 0;
+}
+
+static void close_module(struct symbol_module *module)
+{
+	forget_module(module);
 	if (module->has_code)
 		ky_debug_file_close(&module->code);
 	if (module->has_dwarf)
 		ky_debug_file_close(&module->dwarf);
+	if (module->unpacked_fd >= 0)
+		close(module->unpacked_fd);
+	module->unpacked_fd = -1;
 	module->has_code = module->has_dwarf = module->is_open = false;
 }
 
@@ -190,6 +227,7 @@ static struct symbol_module *add_module(struct ky_symbolizer *symbolizer, uint32
 	if (!module)
 		return NULL;
 	module->number = number;
+	module->unpacked_fd = -1;
 	symbolizer->modules[symbolizer->module_count++] = module;
 	return module;
 }
@@ -212,10 +250,12 @@ static void evict(struct ky_symbolizer *symbolizer, uint64_t bytes)
 			if (!oldest || module->last_used < oldest->last_used)
 				oldest = module;
 		}
-		if (!oldest ||
-		    (open_count < KY_SYMBOLIZER_OPEN_MAX && open_bytes <= OPEN_BYTES_MAX))
+		if (!oldest || (open_count < (symbolizer->is_sorted ? 1 : KY_SYMBOLIZER_OPEN_MAX) &&
+				open_bytes <= OPEN_BYTES_MAX))
 			return;
 		close_module(oldest);
+		if (symbolizer->is_sorted)
+			(void)malloc_trim(0);
 	}
 }
 
@@ -234,7 +274,15 @@ static bool open_files(struct symbol_module *module)
 	if (module->has_dwarf && !module->dwarf.object.has_dwarf)
 		plain = &module->dwarf;
 	if (debug->object.has_dwarf) {
-		module->debug = ky_blaze_open(debug->path, strlen(debug->path), 1);
+		char unpacked[32];
+		const char *path = debug->path;
+
+		if (module->unpacked_fd >= 0) {
+			(void)snprintf(unpacked, sizeof(unpacked), "/proc/self/fd/%d",
+				       module->unpacked_fd);
+			path = unpacked;
+		}
+		module->debug = ky_blaze_open(path, strlen(path), 1);
 		if (!module->debug)
 			return false;
 	}
@@ -244,6 +292,19 @@ static bool open_files(struct symbol_module *module)
 			return false;
 	}
 	return true;
+}
+
+/* Where that fails it is read as it is, which takes memory. */
+static void unpack_debug(struct symbol_module *module)
+{
+	const struct ky_debug_file *debug = module->has_dwarf ? &module->dwarf : &module->code;
+	char package[1024];
+
+	/* A package of split debug information is searched for beside it. */
+	if (snprintf(package, sizeof(package), "%s.dwp", debug->path) >= (int)sizeof(package))
+		return;
+	if (debug->object.has_dwarf && debug->object.unpacked_bytes && access(package, F_OK) != 0)
+		module->unpacked_fd = ky_unpacked_object_open(debug->fd, UNPACKED_BYTES_MAX);
 }
 
 static void open_module(struct ky_symbolizer *symbolizer, struct symbol_module *module,
@@ -263,6 +324,9 @@ static void open_module(struct ky_symbolizer *symbolizer, struct symbol_module *
 			(module->has_dwarf ? weight(&module->dwarf) : 0);
 	evict(symbolizer, module->bytes);
 	module->is_open = true;
+	if (symbolizer->is_sorted)
+		unpack_debug(module);
+	module->before_bytes = own_bytes();
 	if (!open_files(module)) {
 		close_module(module);
 		module->why = KY_SYMBOL_DAMAGED;
@@ -282,6 +346,29 @@ static int ask_plain(struct symbol_module *module, uint64_t address, ky_symbol_f
 	ky_hidden_names_begin(module->hidden, address, report, ctx);
 	count = ky_blaze_find(module->plain, address, ky_hidden_names_row, module->hidden);
 	return count > 0 ? count + ky_hidden_names_end(module->hidden) : count;
+}
+
+/* A unit of debug information that was read stays until its file is closed, and addresses that
+ * ascend come back to few of them. */
+static void shrink(struct symbol_module *module)
+{
+	uint64_t now = own_bytes(), base = 0;
+
+	if (!module->first_bytes) {
+		module->first_bytes = now;
+		return;
+	}
+	if (module->first_bytes > module->before_bytes)
+		base = (module->first_bytes - module->before_bytes) / GROWTH_PART;
+	if (now < module->first_bytes + (base > GROWTH_BYTES_MIN ? base : GROWTH_BYTES_MIN))
+		return;
+	forget_module(module);
+	(void)malloc_trim(0);
+	module->before_bytes = own_bytes();
+	if (!open_files(module)) {
+		close_module(module);
+		module->why = KY_SYMBOL_DAMAGED;
+	}
 }
 
 static int ask_module(struct symbol_module *module, uint64_t address, ky_symbol_fn report,
@@ -404,7 +491,7 @@ static uint32_t read_kernel(struct ky_symbolizer *symbolizer)
 		return symbolizer->is_same_boot ? KY_SYMBOL_FORBIDDEN : KY_SYMBOL_OTHER_BOOT;
 	}
 	if (read_kallsyms(fd, &symbolizer->kernel.list) == 0 &&
-	    symbolizer->kernel.list.count > 0) /* kptr_restrict: all zeros */
+	    symbolizer->kernel.list.has_code) /* kptr_restrict: all zeros */
 		why = 0;
 	close(fd);
 	ky_symbol_list_finish(&symbolizer->kernel.list);
@@ -507,6 +594,7 @@ static int find(void *ctx, const struct ky_code_place *place, ky_symbol_fn repor
 {
 	struct ky_symbolizer *symbolizer = ctx;
 	struct symbol_module *module;
+	int count;
 
 	if (place->kind == KY_CODE_KERNEL) {
 		if (!symbolizer->kernel.is_read)
@@ -535,12 +623,23 @@ static int find(void *ctx, const struct ky_code_place *place, ky_symbol_fn repor
 	}
 	module->last_used = ++symbolizer->clock;
 	*why = module->why;
-	return module->why ? 0 : ask_module(module, place->address, report, report_ctx, why);
+	if (module->why)
+		return 0;
+	count = ask_module(module, place->address, report, report_ctx, why);
+	if (symbolizer->is_sorted)
+		shrink(module);
+	return count;
 }
 
 struct ky_symbol_source ky_symbolizer_source(struct ky_symbolizer *symbolizer)
 {
 	return (struct ky_symbol_source){.find = find, .ctx = symbolizer};
+}
+
+int ky_symbolizer_expect(struct ky_symbolizer *symbolizer, const uint64_t *addresses,
+			 uint32_t count)
+{
+	return ky_symbol_list_want(&symbolizer->kernel.list, addresses, count);
 }
 
 int ky_symbolizer_open_code(const struct ky_symbolizer *symbolizer,

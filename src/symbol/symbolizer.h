@@ -8,7 +8,9 @@
  * that the file lacks: by build id in the debug directories, then by .gnu_debuglink.
  *
  * Memory:   at most KY_SYMBOLIZER_OPEN_MAX files are open, fewer when they are large; ask for the
- *           addresses of one module together.
+ *           addresses of one module together, and say so (is_sorted): then one module is open, it
+ *           is begun anew where the units that were read of it have grown large, and the kernel's
+ *           list keeps what ky_symbolizer_expect() named.
  * Threads:  owner; never one of the host's.
  */
 #ifndef KY_SYMBOL_SYMBOLIZER_H
@@ -39,6 +41,7 @@ struct ky_symbolizer_options {
 	const char *perf_map_dir;
 	const char *boot_id_path;
 	bool has_no_system_dirs;
+	bool is_sorted; /* addresses are asked for by module, ascending: memory before time */
 };
 
 /* options are copied. Returns 0, -ENOMEM. */
@@ -47,6 +50,12 @@ void ky_symbolizer_close(struct ky_symbolizer *symbolizer);
 
 /* What to pass to a symbol table; valid until close. */
 struct ky_symbol_source ky_symbolizer_source(struct ky_symbolizer *symbolizer);
+
+/* The kernel's addresses that will be asked for, ascending and without equal ones: of its list only
+ * what covers them is kept. Before the first of them is asked for. They are copied. Returns 0,
+ * -ENOMEM. */
+int ky_symbolizer_expect(struct ky_symbolizer *symbolizer, const uint64_t *addresses,
+			 uint32_t count);
 
 /* The file a module was mapped from, its build id being the recorded one. Returns a descriptor,
  * which the caller closes; -ENOENT. */
