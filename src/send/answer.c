@@ -64,26 +64,40 @@ static bool copy_string(const uint8_t *bytes, size_t count, size_t at, char *out
 	return used > 0;
 }
 
-bool ky_answer_json(const uint8_t *bytes, size_t count, const char *key, char *out,
-		    size_t out_bytes)
+/* Where the value under a key begins; count: there is none. */
+static size_t find_value(const uint8_t *bytes, size_t count, const char *key)
 {
 	size_t key_bytes = strlen(key), from = 0, at;
 
-	out[0] = '\0';
 	if (!count) /* no bytes have no address */
-		return false;
+		return count;
 	for (;;) {
 		at = from + find_after(bytes + from, count - from, "\"");
 		if (at > count || count - at <= key_bytes)
-			return false;
+			return count;
 		from = at;
 		if (memcmp(bytes + at, key, key_bytes) != 0 || bytes[at + key_bytes] != '"')
 			continue;
 		at = skip_blanks(bytes, count, at + key_bytes + 1);
-		if (at >= count || bytes[at] != ':')
-			continue;
-		at = skip_blanks(bytes, count, at + 1);
-		return at < count && bytes[at] == '"' &&
-		       copy_string(bytes, count, at + 1, out, out_bytes);
+		if (at < count && bytes[at] == ':')
+			return skip_blanks(bytes, count, at + 1);
 	}
+}
+
+bool ky_answer_json(const uint8_t *bytes, size_t count, const char *key, char *out,
+		    size_t out_bytes)
+{
+	size_t at = find_value(bytes, count, key);
+
+	out[0] = '\0';
+	return at < count && bytes[at] == '"' && copy_string(bytes, count, at + 1, out, out_bytes);
+}
+
+bool ky_answer_json_number(const uint8_t *bytes, size_t count, const char *key, uint64_t *out)
+{
+	size_t at = find_value(bytes, count, key), digits = 0;
+
+	for (*out = 0; at < count && bytes[at] >= '0' && bytes[at] <= '9' && digits < 18; at++)
+		*out = 10 * *out + bytes[at] - '0', digits++;
+	return digits && at < count && strchr(" \t\r\n,}", bytes[at]) && bytes[at];
 }

@@ -21,4 +21,7 @@ bool ky_answer_xml(const uint8_t *bytes, size_t count, const char *tag, char *ou
 bool ky_answer_json(const uint8_t *bytes, size_t count, const char *key, char *out,
 		    size_t out_bytes);
 
+/* The whole number under the first key of this name. False: there is none, or no such number. */
+bool ky_answer_json_number(const uint8_t *bytes, size_t count, const char *key, uint64_t *out);
+
 #endif

@@ -8,6 +8,7 @@
 #include <send/answer.h>
 #include <send/assume_role.h>
 #include <send/aws_profile.h>
+#include <send/key_process.h>
 #include <send/web_identity.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,14 @@ uint64_t ky_aws_time_ns(const char *text)
 	struct tm parts = {.tm_isdst = 0};
 	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
 	time_t seconds = end ? timegm(&parts) : -1;
+	int hours, minutes;
 
+	/* Programs write "+02:00", and parts of a second. */
+	if (end && *end == '.')
+		end += 1 + strspn(end + 1, "0123456789");
+	if (seconds > 0 && (*end == '+' || *end == '-') &&
+	    sscanf(end + 1, "%2d:%2d", &hours, &minutes) == 2)
+		seconds -= (*end == '+' ? 60 : -60) * (60 * (time_t)hours + minutes);
 	return seconds > 0 ? (uint64_t)seconds * 1000000000u : 0;
 }
 
@@ -235,12 +243,64 @@ static int ask_web_identity(struct key_search *search, char *why)
 	return take_role_keys(search, "AssumeRoleWithWebIdentity", why);
 }
 
+/* Keys that the program of a profile prints; what it is told and fails is not passed over. */
+static int ask_process(struct ky_aws_keys *keys, const struct ky_aws_profile *profile, char *why)
+{
+	uint64_t version;
+	struct ky_buf out;
+	char end[64];
+	int err;
+
+	ky_buf_init(&out, 0);
+	err = ky_key_process_run(&out, profile->process, 0, why);
+	if (!err &&
+	    (!ky_answer_json_number(out.bytes, out.used, "Version", &version) || version != 1 ||
+	     !ky_answer_json(out.bytes, out.used, "AccessKeyId", keys->access_key,
+			     sizeof(keys->access_key)) ||
+	     !ky_answer_json(out.bytes, out.used, "SecretAccessKey", keys->secret_key,
+			     sizeof(keys->secret_key)))) {
+		snprintf(why, KY_HTTP_ERROR_BYTES,
+			 "no credentials: what credential_process prints is no JSON of version 1 "
+			 "with AccessKeyId and SecretAccessKey");
+		err = -ENOENT;
+	}
+	if (!err) {
+		(void)ky_answer_json(out.bytes, out.used, "SessionToken", keys->token,
+				     sizeof(keys->token));
+		(void)ky_answer_json(out.bytes, out.used, "Expiration", end, sizeof(end));
+		end_at(keys, end);
+	}
+	if (out.bytes)
+		explicit_bzero(out.bytes, out.capacity);
+	ky_buf_release(&out);
+	return err;
+}
+
+/* The keys of the profile that may take the role, where a program prints them. */
+static int take_source(struct key_search *search, struct ky_aws_profile *source, char *why)
+{
+	struct ky_aws_keys *keys = &search->keys;
+	int err;
+
+	if (source->access_key[0] || !source->process[0])
+		return 0;
+	err = ask_process(keys, source, why);
+	if (!err) {
+		(void)copy(source->access_key, sizeof(source->access_key), keys->access_key);
+		(void)copy(source->secret_key, sizeof(source->secret_key), keys->secret_key);
+		source->token[0] = '\0';
+		(void)copy(source->token, sizeof(source->token), keys->token);
+	}
+	keys->access_key[0] = keys->secret_key[0] = keys->token[0] = '\0';
+	return err;
+}
+
 /* 1: the profile names none. The keys that may take it are of another profile, or of the same. */
 static int ask_role(struct key_search *search, char *why)
 {
 	const struct ky_aws_profile *profile = &search->profile;
 	struct ky_aws_profile *source;
-	int err = -ENOENT;
+	int err;
 
 	if (!profile->role[0] || !profile->source[0])
 		return 1;
@@ -248,6 +308,12 @@ static int ask_role(struct key_search *search, char *why)
 	if (!source)
 		return -ENOMEM;
 	ky_aws_profile_read(source, profile->source);
+	err = take_source(search, source, why);
+	if (err) {
+		explicit_bzero(source, sizeof(*source));
+		ky_free(source);
+		return err;
+	}
 	if (source->access_key[0] && source->secret_key[0]) {
 		struct ky_assume_role role = {source->access_key,
 					      source->secret_key,
@@ -264,6 +330,7 @@ static int ask_role(struct key_search *search, char *why)
 		if (!err)
 			err = take_role_keys(search, "AssumeRole", why);
 	} else {
+		err = -ENOENT;
 		snprintf(why, KY_HTTP_ERROR_BYTES,
 			 "no credentials: profile %.64s, whose keys would take role %.96s, has "
 			 "none of its own",
@@ -345,6 +412,9 @@ static int find_keys(struct key_search *search, char *why)
 	keys->source = "the profile";
 	if (take_profile(keys, &search->profile))
 		return 0;
+	keys->source = "the profile's program";
+	if (search->profile.process[0])
+		return ask_process(keys, &search->profile, why);
 	keys->source = "the container's endpoint";
 	if (ask_container(search) == 0)
 		return 0;

@@ -6,9 +6,10 @@
  *            asked of AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL or AWS); a role that the profile
  *            takes with the keys of source_profile, asked there, too; the profile AWS_PROFILE
  *            (or default) of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials) and AWS_CONFIG_FILE
- *            (~/.aws/config); the container's endpoint (AWS_CONTAINER_CREDENTIALS_RELATIVE_URI,
- *            _FULL_URI, with AWS_CONTAINER_AUTHORIZATION_TOKEN or _TOKEN_FILE); the machine's, by
- *            a token (AWS_EC2_METADATA_DISABLED leaves it out).
+ *            (~/.aws/config), or the program that it names (credential_process); the container's
+ *            endpoint (AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, _FULL_URI, with
+ *            AWS_CONTAINER_AUTHORIZATION_TOKEN or _TOKEN_FILE); the machine's, by a token
+ *            (AWS_EC2_METADATA_DISABLED leaves it out).
  * Region:    AWS_REGION, AWS_DEFAULT_REGION, the profile's, us-east-1.
  * Endpoint:  AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile's, AWS itself ("").
  * Secrets:   never in a sentence; forgotten with ky_aws_keys_forget().

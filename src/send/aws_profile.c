@@ -38,8 +38,7 @@ static bool is_section(char *line, const char *profile)
 
 static void take_line(struct ky_aws_profile *profile, char *line)
 {
-	static const char *const unread[] = {"credential_source", "credential_process",
-					     "sso_session", "sso_start_url"};
+	static const char *const unread[] = {"credential_source", "sso_session", "sso_start_url"};
 	const struct {
 		const char *name;
 		char *out;
@@ -51,6 +50,7 @@ static void take_line(struct ky_aws_profile *profile, char *line)
 		{"region", profile->region, sizeof(profile->region)},
 		{"endpoint_url", profile->endpoint, sizeof(profile->endpoint)},
 		{"role_arn", profile->role, sizeof(profile->role)},
+		{"credential_process", profile->process, sizeof(profile->process)},
 		{"source_profile", profile->source, sizeof(profile->source)},
 		{"external_id", profile->external_id, sizeof(profile->external_id)},
 		{"role_session_name", profile->role_session, sizeof(profile->role_session)},

@@ -13,6 +13,7 @@ struct ky_aws_profile {
 	char access_key[160], secret_key[160], token[4096];
 	char region[64], endpoint[256];
 	char role[256], role_session[72], external_id[256], web_token_file[512];
+	char process[1024]; /* a program that prints the keys */
 	char source[72];    /* the profile whose keys may take the role */
 	const char *unread; /* a way to get keys that it names and we do not go; NULL: none */
 };

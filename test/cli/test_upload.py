@@ -532,6 +532,63 @@ class Credentials(Upload):
             self.assertNotIn("base-canary", done.stderr + done.stdout)
             self.assertEqual(server.requests, [])
 
+    def program(self, says, then=""):
+        """A profile whose keys a program prints; what it was called with is in the file `called`."""
+        program, config = self.dir / "my keys", self.dir / "config"
+        program.write_text(f"#!/bin/sh\necho \"$@\" >> '{self.dir}/called'\n"
+                           f"cat <<'END'\n{says}\nEND\necho stderr-canary >&2\n{then}\n")
+        program.chmod(0o755)
+        config.write_text(f'[profile tool]\ncredential_process = "{program}" --for $HOME "a b"\n'
+                          "[profile team]\nrole_arn = arn:role\nsource_profile = tool\n")
+        return {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_PROFILE": "tool",
+                "AWS_CONFIG_FILE": str(config), "AWS_EC2_METADATA_DISABLED": "true"}
+
+    def keys_text(self, **more):
+        return json.dumps({"Version": 1, "AccessKeyId": mock_s3.ACCESS, "SecretAccessKey":
+                           mock_s3.SECRET, "SessionToken": mock_s3.TOKEN, **more})
+
+    def test_a_program_of_the_profile_prints_them(self):
+        self.make_run(2)
+        with MockS3() as server:
+            self.upload(server, env=self.program(self.keys_text()))
+            self.assert_all_there(server, 2)
+            self.assertEqual(server.requests[0][2]["x-amz-security-token"], mock_s3.TOKEN)
+        # No shell: $HOME stays. Without an end they are asked for once.
+        self.assertEqual((self.dir / "called").read_text(), "--for $HOME a b\n")
+
+    def test_a_programs_keys_that_end_are_asked_for_anew(self):
+        self.make_run(2)
+        with MockS3() as server:
+            self.upload(server, env=self.program(self.keys_text(Expiration="2026-05-18T12:30:00Z")))
+            self.assert_all_there(server, 2)
+        self.assertGreater(len((self.dir / "called").read_text().splitlines()), 1)
+
+    def test_a_programs_keys_take_the_role(self):
+        self.make_run(1)
+        with MockS3() as server, keys_server() as keys:
+            self.upload(server, env={**self.program(self.keys_text()), "AWS_PROFILE": "team",
+                                     "AWS_ENDPOINT_URL_STS":
+                                         f"http://127.0.0.1:{keys.server_address[1]}/sts"})
+            (path, form), = keys.seen
+            self.assertEqual((path, urllib.parse.quote(mock_s3.SECRET) in form), ("/sts", False))
+            self.assertIn("RoleArn=arn%3Arole", form)
+
+    def test_a_program_that_fails_is_said_and_its_secrets_are_not(self):
+        self.make_run(1)
+        no_keys = "is no JSON of version 1"
+        with MockS3() as server:
+            for says, then, why in ((self.keys_text(), "exit 3", "my keys exits with 3"),
+                                    (self.keys_text(), "kill -9 $$", "died of signal 9"),
+                                    (self.keys_text(), "yes program-canary", "prints more than"),
+                                    (self.keys_text(Version=2), "", no_keys),
+                                    (self.keys_text(SecretAccessKey=None), "", no_keys),
+                                    ("program-canary", "", no_keys)):
+                done = self.upload(server, "--upload-timeout", "100ms", code=1,
+                                   env=self.program(says, then))
+                self.assertIn(why, done.stderr)
+                self.assertNotIn("canary", done.stderr + done.stdout)  # nor its keys: upload()
+            self.assertEqual(server.requests, [])
+
     def test_a_profile_with_keys_that_we_cannot_get_is_said(self):
         self.make_run(1)
         config = self.dir / "config"

@@ -60,11 +60,30 @@ static void json__finds_a_key_and_not_a_value(void **state)
 	assert_string_equal(out, "");
 }
 
+static void json__numbers_are_whole_and_end(void **state)
+{
+	static const char *const none[] = {"",           "{\"V\":",
+					   "{\"V\":1",   "{\"V\":\"1\"}",
+					   "{\"V\":-1}", "{\"V\":1.5}",
+					   "{\"V\":1e}", "{\"V\":}",
+					   "{\"v\":1}",  "{\"V\":1234567890123456789}"};
+	const char *text = "{\"a\":\"V\", \"V\" :\n 12 }";
+	uint64_t number;
+
+	(void)state;
+	assert_true(ky_answer_json_number((const uint8_t *)text, strlen(text), "V", &number));
+	assert_int_equal(number, 12);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_false(ky_answer_json_number((const uint8_t *)none[i], strlen(none[i]), "V",
+						   &number));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xml__finds_the_first_whole_element),
 		cmocka_unit_test(xml__takes_nothing_that_is_odd),
+		cmocka_unit_test(json__numbers_are_whole_and_end),
 		cmocka_unit_test(json__finds_a_key_and_not_a_value),
 	};
 

@@ -108,6 +108,10 @@ static void time__is_utc_or_none(void **state)
 {
 	(void)state;
 	assert_int_equal(ky_aws_time_ns("2026-05-18T12:30:00Z"), UINT64_C(1779107400000000000));
+	assert_int_equal(ky_aws_time_ns("2026-05-18T14:30:00.25+02:00"),
+			 UINT64_C(1779107400000000000));
+	assert_int_equal(ky_aws_time_ns("2026-05-18T11:00:00-01:30"),
+			 UINT64_C(1779107400000000000));
 	assert_int_equal(ky_aws_time_ns("soon"), 0);
 	assert_int_equal(ky_aws_time_ns(""), 0);
 }

@@ -81,11 +81,14 @@ static void profile__leaves_out_what_is_too_long(void **state)
 static void profile__names_a_way_to_keys_that_is_not_gone(void **state)
 {
 	(void)state;
-	temp_tree_write(config, "[default]\ncredential_process = /bin/keys\n[other]\n");
+	temp_tree_write(config, "[default]\nsso_session = work\n[other]\n"
+				"credential_process = \"/opt/my keys\" --for a=b\n");
 	ky_aws_profile_read(&profile, "default");
-	assert_string_equal(profile.unread, "credential_process");
+	assert_string_equal(profile.unread, "sso_session");
+	assert_string_equal(profile.process, "");
 	ky_aws_profile_read(&profile, "other");
 	assert_null(profile.unread);
+	assert_string_equal(profile.process, "\"/opt/my keys\" --for a=b");
 }
 
 int main(void)
