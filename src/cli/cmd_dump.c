@@ -11,6 +11,7 @@
 #include <base/out_text.h>
 #include <cli/progress.h>
 #include <cli/shared_options.h>
+#include <cli/upload_run.h>
 #include <cli/ring_arguments.h>
 #include <cli/traces.h>
 #include <ring/ring_drainer.h>
@@ -34,7 +35,8 @@ enum {
 	KEY_REASON,
 	KEY_LABEL,
 	KEY_STOP,
-	KEY_TASKS
+	KEY_TASKS,
+	KEY_UPLOAD
 };
 
 #define AFTER_NS_MAX UINT64_C(86400000000000)
@@ -46,6 +48,7 @@ struct dump_arguments {
 	struct ky_ring_query query;
 	struct ky_compression compression;
 	struct ky_pairs metadata;
+	struct ky_destinations destinations;
 	struct ky_cut_pair pairs[KY_OPTION_PAIRS_MAX + 3];
 	struct ky_time_range range;
 	uint64_t after_ns;
@@ -82,6 +85,8 @@ static const struct argp_option options[] = {
 	 0},
 	{"tasks", KEY_TASKS, 0, 0,
 	 "Print where every task waits, instead of writing a file (with --output: as well)", 0},
+	{"upload", KEY_UPLOAD, "URL", 0,
+	 "Send the dump to s3://BUCKET/PREFIX, as `kymo upload` does; may be repeated", 0},
 	{0},
 };
 
@@ -91,6 +96,8 @@ static void check(const struct dump_arguments *arguments)
 		ky_option_error("whose ring? Give a pid or a service (`kymo ps` lists them)");
 	if (arguments->after_ns != 0 && arguments->range.to.kind != KY_MOMENT_NONE)
 		ky_option_error("--after and --to exclude each other; give one");
+	if (arguments->destinations.count && arguments->wants_tasks && !arguments->output)
+		ky_option_error("--tasks leaves no file to send; give --output, too");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -104,6 +111,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		state->child_inputs[2] = &arguments->range;
 		state->child_inputs[3] = &arguments->metadata;
 		state->child_inputs[4] = &arguments->is_json;
+		state->child_inputs[5] = &arguments->destinations;
+		arguments->destinations.to_option = "--upload";
 		return 0;
 	case KEY_AFTER:
 		if (!ky_quantity_in(ky_quantity_ns, text, 1, AFTER_NS_MAX, &arguments->after_ns))
@@ -124,6 +133,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case KEY_STOP:
 		arguments->is_last = true;
+		return 0;
+	case KEY_UPLOAD:
+		ky_destinations_add(&arguments->destinations, text, false);
 		return 0;
 	case KEY_TASKS:
 		arguments->wants_tasks = true;
@@ -514,7 +526,12 @@ static int dump(struct dump_job *job)
 		return say_trouble(job, err);
 	if (job->arguments->output != NULL || !job->arguments->wants_tasks)
 		say_done(job);
-	return job->arguments->wants_tasks ? say_tasks(job) : KY_EXIT_OK;
+	if (job->arguments->wants_tasks)
+		code = say_tasks(job);
+	if (!code && job->arguments->destinations.count)
+		code = ky_upload_dump(&job->arguments->destinations, job->dump.written,
+				      job->arguments->is_json);
+	return code;
 }
 
 /* Without a requested file, one that is removed afterwards. */
@@ -546,13 +563,11 @@ static int show_tasks(struct dump_job *job)
 
 int ky_cmd_dump(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_compression_argp, 0, 0, 0},
-						     {&ky_ring_argp, 0, 0, 0},
-						     {&ky_time_range_argp, 0, 0, 0},
-						     {&ky_pairs_argp, 0, 0, 0},
-						     {&ky_json_argp, 0, 0, 0},
-						     {&ky_common_argp, 0, 0, 0},
-						     {0}};
+	static const struct argp_child children[] = {
+		{&ky_compression_argp, 0, 0, 0}, {&ky_ring_argp, 0, 0, 0},
+		{&ky_time_range_argp, 0, 0, 0},  {&ky_pairs_argp, 0, 0, 0},
+		{&ky_json_argp, 0, 0, 0},        {&ky_destinations_but_to_argp, 0, 0, 0},
+		{&ky_common_argp, 0, 0, 0},      {0}};
 	static const struct argp argp = {
 		options,
 		parse,
@@ -560,8 +575,11 @@ int ky_cmd_dump(int argc, char **argv)
 		"Makes a trace of what a process recorded last, from its ring and without its "
 		"help: also when it hangs, is stopped, or is gone.\v" KY_OPTION_TIME_TEXT
 		" Start is that of the recording.\n\n"
-		"Exit status: 0 the file is there; 1 no such process, no ring, nothing in it, or "
-		"trouble with the file; 2 wrong usage.",
+		"--upload and --exec send the file when it is there; it stays, and `kymo upload "
+		"FILE` sends what did not arrive.\n\n"
+		"Exit status: 0 the file is there, and where it was to be sent; 1 no such process, "
+		"no ring, nothing in it, or trouble with the file or with sending it; 2 wrong "
+		"usage.",
 		children,
 		NULL,
 		NULL};
@@ -571,6 +589,8 @@ int ky_cmd_dump(int argc, char **argv)
 	int code;
 
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (!code)
+		code = ky_upload_check_dump(&arguments.destinations, "--upload");
 	if (code)
 		return code;
 	job.arguments = &arguments;

@@ -2,27 +2,17 @@
 /* kymo upload: what `kymo run` wrote to a directory, sent to destinations. */
 #include <cli/cli.h>
 
-#include <base/json_write.h>
-#include <base/now.h>
-#include <base/out_text.h>
 #include <cli/destinations.h>
 #include <cli/recover_into.h>
-#include <cli/sent_text.h>
 #include <cli/shared_options.h>
-#include <errno.h>
-#include <kymo/base.h>
-#include <malloc.h>
-#include <send/push_stage.h>
+#include <cli/upload_run.h>
 #include <session/dump_child.h>
 #include <ship/inflate.h>
 #include <ship/retention.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define WINDOW_BYTES_MIN (128 << 10)
 
 struct upload_arguments {
 	struct ky_destinations destinations;
@@ -78,98 +68,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	}
 }
 
-static void say(void *ctx, const char *text)
-{
-	(void)ctx;
-	ky_cli_notice("%s", text);
-}
-
-/* One that is asked again within the time that is left. */
-static bool wait_for(struct ky_sender *sender, uint64_t end_ns)
-{
-	uint64_t due_ns = ky_sender_due_ns(sender), now_ns = ky_now_ns(CLOCK_MONOTONIC);
-
-	if (due_ns >= end_ns || now_ns >= end_ns)
-		return false;
-	if (due_ns > now_ns)
-		ky_sleep_ns(due_ns - now_ns);
-	return true;
-}
-
-static void print_json(const struct ky_sender_totals *totals, struct ky_buf *out)
-{
-	ky_json_open(out, NULL, "{");
-	ky_json_text(out, "to", totals->name);
-	ky_json_number(out, "sent", totals->taken_count);
-	ky_json_number(out, "sent_bytes", totals->taken_bytes);
-	ky_json_number(out, "left", totals->waiting_count);
-	ky_json_number(out, "left_bytes", totals->waiting_bytes);
-	ky_json_number(out, "refused", totals->refused_count);
-	ky_json_number(out, "runs_elsewhere", totals->elsewhere_count);
-	ky_json_text_or_null(out, "reason", totals->reason[0] ? totals->reason : NULL);
-	ky_json_close(out, "}");
-	ky_out_text(out, "\n");
-}
-
-static void print_line(struct ky_buf *out, const struct ky_sender_totals *totals)
-{
-	ky_sent_text(out, totals);
-	ky_out_text(out, "\n");
-}
-
-static int report(const struct upload_arguments *arguments, const struct ky_sender *sender)
-{
-	struct ky_sender_totals totals;
-	int code = KY_EXIT_OK;
-	struct ky_buf out;
-
-	ky_buf_init(&out, 0);
-	for (uint32_t i = 0; i < arguments->destinations.count; i++) {
-		ky_sender_totals(sender, i, &totals);
-		if (arguments->is_json)
-			print_json(&totals, &out);
-		else if (!ky_cli_is_quiet())
-			print_line(&out, &totals);
-		if (totals.waiting_count || totals.elsewhere_count || totals.reason[0])
-			code = KY_EXIT_TROUBLE;
-		if (totals.elsewhere_count)
-			ky_cli_error("%s: another process sends %llu of the runs", totals.name,
-				     (unsigned long long)totals.elsewhere_count);
-		if (totals.waiting_count)
-			ky_sent_say(ky_cli_error, ky_sent_left_text, &totals);
-	}
-	if (ky_cli_print(&out))
-		code = KY_EXIT_TROUBLE;
-	ky_buf_release(&out);
-	return code;
-}
-
-static int upload(const struct upload_arguments *arguments, struct ky_sender *sender)
-{
-	uint64_t end_ns = ky_now_ns(CLOCK_MONOTONIC) + arguments->destinations.timeout_ns;
-	int err;
-
-	ky_sender_finish_at(sender, end_ns);
-	do {
-		err = ky_sender_pass(sender);
-	} while (!err && wait_for(sender, end_ns));
-	if (err == -ENOENT && access(arguments->directory, F_OK) == 0) {
-		ky_cli_error("%s: no run of `kymo run` and no dump is in there",
-			     arguments->directory);
-		return KY_EXIT_TROUBLE;
-	}
-	if (err == -EINVAL) {
-		ky_cli_error("%s: a file of such a name is not sent; give it another",
-			     arguments->directory);
-		return KY_EXIT_TROUBLE;
-	}
-	if (err) {
-		ky_cli_error("%s: %s", arguments->directory, kymo_error_text(err));
-		return KY_EXIT_TROUBLE;
-	}
-	return report(arguments, sender);
-}
-
 /* A file is a dump: other traces are segments of a run, which is sent as such, or no traces.
  * Returns an exit code. */
 static int check_dump(const struct upload_arguments *arguments)
@@ -180,14 +78,8 @@ static int check_dump(const struct upload_arguments *arguments)
 	uint64_t number;
 	bool is_active;
 
-	for (uint32_t i = 0; i < arguments->destinations.count; i++)
-		if (!arguments->destinations.are_commands[i] &&
-		    ky_push_stage_is(arguments->destinations.words[i])) {
-			ky_cli_error("%s: a dump is not sent to a receiver, which would count its "
-				     "polls twice; `kymo export --push` sends one",
-				     path);
-			return KY_EXIT_USAGE;
-		}
+	if (ky_upload_check_dump(&arguments->destinations, path))
+		return KY_EXIT_USAGE;
 	(void)snprintf(marker, sizeof(marker), "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path,
 		       KY_RUN_MARKER);
 	if (ky_retention_is_segment_name(slash ? slash + 1 : path, &number, &is_active) &&
@@ -226,17 +118,14 @@ int ky_cmd_upload(int argc, char **argv)
 		0,
 		0};
 	struct upload_arguments arguments = {.directory = NULL};
-	struct ky_sender_options sender_options = {.say = say};
+	struct ky_sender_options sender_options = {.directory = NULL};
 	struct ky_sender *sender;
 	struct stat about;
 	int code = ky_option_parse(&argp, argc, argv, 0, &arguments), recovered;
 
 	if (code)
 		return code;
-	/* A freed window goes back at once: what glibc would keep is as much as all else. */
-	(void)mallopt(M_MMAP_THRESHOLD, WINDOW_BYTES_MIN);
-	/* Others on this machine come first. */
-	(void)setpriority(PRIO_PROCESS, 0, 10);
+	ky_upload_set_up();
 	ky_dump_child_directory(arguments.dumps, sizeof(arguments.dumps), arguments.dump_directory,
 				arguments.directory);
 	sender_options.directory = arguments.directory;
@@ -248,15 +137,14 @@ int ky_cmd_upload(int argc, char **argv)
 		sender_options.directory = NULL;
 		sender_options.dumps = arguments.directory;
 	}
-	ky_destinations_make(&arguments.destinations, &sender_options);
-	if (ky_sender_open(&sender, &sender_options)) {
-		ky_cli_error("no memory");
+	sender = ky_upload_open(&arguments.destinations, &sender_options);
+	if (!sender)
 		return KY_EXIT_TROUBLE;
-	}
 	recovered = sender_options.directory ?
 			    ky_recover_into(arguments.directory, &arguments.query) :
 			    KY_EXIT_OK;
-	code = upload(&arguments, sender);
+	code = ky_upload_run(&arguments.destinations, sender, arguments.directory,
+			     arguments.is_json);
 	if (code == KY_EXIT_OK)
 		code = recovered;
 	ky_sender_close(sender);

@@ -20,6 +20,7 @@ enum {
 };
 
 static const struct argp_option options[] = {
+	/* the first: ky_destinations_but_to_argp */
 	{"to", KEY_TO, "URL", 0,
 	 "Send each sealed segment there: s3://BUCKET/PREFIX; or what is in it: otlp:URL, "
 	 "pprof:URL; may be repeated",
@@ -39,7 +40,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static void add(struct ky_destinations *destinations, const char *word, bool is_command)
+void ky_destinations_add(struct ky_destinations *destinations, const char *word, bool is_command)
 {
 	if (destinations->count == KY_SENDER_STAGES_MAX)
 		ky_option_error("at most %u destinations", KY_SENDER_STAGES_MAX);
@@ -76,10 +77,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 								     .is_named = true};
 		return 0;
 	case KEY_TO:
-		add(destinations, text, false);
+		ky_destinations_add(destinations, text, false);
 		return 0;
 	case KEY_EXEC:
-		add(destinations, text, true);
+		ky_destinations_add(destinations, text, true);
 		return 0;
 	case KEY_LAYOUT:
 		parse_layout(destinations, text);
@@ -108,6 +109,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 }
 
 const struct argp ky_destinations_argp = {options, parse, 0, 0, 0, 0, 0};
+const struct argp ky_destinations_but_to_argp = {options + 1, parse, 0, 0, 0, 0, 0};
 
 void ky_destinations_make(struct ky_destinations *destinations, struct ky_sender_options *out)
 {
@@ -125,7 +127,9 @@ void ky_destinations_make(struct ky_destinations *destinations, struct ky_sender
 		} else if (ky_push_stage_is(words) ?
 				   ky_push_stage_make(stage, words, ky_push_child_make, NULL, why) :
 				   ky_s3_stage_make(stage, words, destinations->layout, why)) {
-			ky_option_error("--to: %s", why);
+			ky_option_error("%s: %s",
+					destinations->to_option ? destinations->to_option : "--to",
+					why);
 		}
 		for (uint32_t j = 0; j < out->stage_count; j++)
 			if (strcmp(out->stages[j].name, stage->name) == 0)

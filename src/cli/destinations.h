@@ -18,6 +18,7 @@ struct ky_destinations {
 	const char *words[KY_SENDER_STAGES_MAX]; /* s3://..., or a command */
 	bool are_commands[KY_SENDER_STAGES_MAX];
 	uint32_t count;
+	const char *to_option; /* NULL: --to; for sentences */
 	enum ky_layout layout;
 	bool has_layout;
 	uint64_t timeout_ns;
@@ -27,6 +28,12 @@ struct ky_destinations {
 /* --to, --exec, --layout, --upload-timeout, --redact, --no-symbols: a struct ky_destinations.
  */
 extern const struct argp ky_destinations_argp;
+
+/* The same without --to, of a command where that is a time. Its words come from
+ * ky_destinations_add(). */
+extern const struct argp ky_destinations_but_to_argp;
+/* word: a URL, or a command. Ends the process where there are too many. */
+void ky_destinations_add(struct ky_destinations *destinations, const char *word, bool is_command);
 
 /* Fills filter, stages and stage_count; `destinations` outlives them. Ends the process where a word
  * is wrong. */

@@ -533,7 +533,7 @@ class Credentials(Upload):
             self.assertEqual(server.requests, [])
 
     def program(self, says, then=""):
-        """A profile whose keys a program prints; what it was called with is in the file `called`."""
+        """A profile whose keys a program prints; `called` has what it was called with."""
         program, config = self.dir / "my keys", self.dir / "config"
         program.write_text(f"#!/bin/sh\necho \"$@\" >> '{self.dir}/called'\n"
                            f"cat <<'END'\n{says}\nEND\necho stderr-canary >&2\n{then}\n")
