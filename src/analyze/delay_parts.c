@@ -115,7 +115,7 @@ static void split_by_rows(struct splitter *splitter, uint32_t worker, uint64_t p
 	const struct ky_samples *samples = &splitter->trace->samples;
 	bool is_poll = poll_row != KY_NO_ROW;
 
-	for (uint32_t i = ky_samples_from(samples, begin_ns);
+	for (uint32_t i = ky_samples_of_from(samples, KY_STACK_OFF_CPU, begin_ns);
 	     i < samples->row_count && from_ns < to_ns; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
 		uint64_t end_ns = row->time_ns + row->value, ready_ns = end_ns;

@@ -29,7 +29,7 @@ static void split_rows(struct ky_own_poll *out, const struct ky_trace *trace, ui
 {
 	const struct ky_samples *samples = &trace->samples;
 	uint64_t left_ns = to_ns - from_ns, stopped_ns = ky_trace_stopped_ns(trace, from_ns, to_ns);
-	uint32_t at = ky_samples_from(samples, out->poll.start_ns);
+	uint32_t at = ky_samples_of_from(samples, KY_STACK_OFF_CPU, out->poll.start_ns);
 
 	left_ns -= stopped_ns;
 	out->sums[KY_OWN_STOPPED] += stopped_ns;

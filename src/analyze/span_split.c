@@ -42,19 +42,33 @@ static void add_gap(struct ky_span_split *split, const struct ky_poll *poll, uin
 	split->waiting_ns += gap_ns - ready_ns;
 }
 
+/* Rows below `at` that begin before this moment, which is not far from the last of them. */
+static uint32_t rows_until(const struct ky_task_row *list, uint32_t at, uint64_t ns)
+{
+	while (at && list[at - 1].start_ns >= ns)
+		at--;
+	return at;
+}
+
 static void split_span(struct ky_span_split *split, struct ky_task_rows *rows,
 		       const struct ky_trace_span *span)
 {
 	uint64_t begin_ns = span->start_ns, ns = begin_ns + span->duration_ns;
+	const struct ky_task_row *list = NULL;
+	uint32_t at = 0, at_before;
 	struct ky_poll poll, before;
 
+	if (span->task != KY_NONE)
+		at = ky_task_rows_until(rows, span->task, ns, &list);
 	while (ns > begin_ns) {
 		uint64_t end_ns, gap_ns;
 
-		if (span->task == KY_NONE || !ky_task_rows_before(rows, span->task, ns, &poll)) {
+		at = rows_until(list, at, ns);
+		if (!at) {
 			split->unknown_ns += ns - begin_ns;
 			return;
 		}
+		ky_task_rows_poll(rows, &list[at - 1], &poll);
 		end_ns = poll.start_ns + poll.duration_ns;
 		if (end_ns < ns) { /* it ended while its task was not polled */
 			gap_ns = ns - ky_later(end_ns, begin_ns);
@@ -67,8 +81,11 @@ static void split_span(struct ky_span_split *split, struct ky_task_rows *rows,
 		if (poll.start_ns <= begin_ns)
 			return;
 		end_ns = begin_ns;
-		if (ky_task_rows_before(rows, span->task, poll.start_ns, &before))
+		at_before = rows_until(list, at - 1, poll.start_ns);
+		if (at_before) {
+			ky_task_rows_poll(rows, &list[at_before - 1], &before);
 			end_ns = ky_later(before.start_ns + before.duration_ns, begin_ns);
+		}
 		if (end_ns > poll.start_ns)
 			end_ns = poll.start_ns;
 		add_gap(split, &poll, end_ns);

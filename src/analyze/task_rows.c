@@ -103,14 +103,15 @@ uint32_t ky_task_rows_of(struct ky_task_rows *rows, uint32_t task, const struct 
 void ky_task_rows_poll(const struct ky_task_rows *rows, const struct ky_task_row *row,
 		       struct ky_poll *out)
 {
-	ky_trace_poll(rows->trace, (uint32_t)(row->place & ((1u << WORKER_BITS) - 1)),
-		      row->place >> WORKER_BITS, out);
+	ky_trace_poll_began(rows->trace, (uint32_t)(row->place & ((1u << WORKER_BITS) - 1)),
+			    row->place >> WORKER_BITS, row->start_ns, out);
 }
 
-bool ky_task_rows_before(struct ky_task_rows *rows, uint32_t task, uint64_t ns, struct ky_poll *out)
+uint32_t ky_task_rows_until(struct ky_task_rows *rows, uint32_t task, uint64_t ns,
+			    const struct ky_task_row **out)
 {
-	const struct ky_task_row *list;
-	uint32_t low = 0, high = ky_task_rows_of(rows, task, &list);
+	uint32_t low = 0, high = ky_task_rows_of(rows, task, out);
+	const struct ky_task_row *list = *out;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -120,7 +121,15 @@ bool ky_task_rows_before(struct ky_task_rows *rows, uint32_t task, uint64_t ns, 
 		else
 			high = middle;
 	}
-	if (low)
-		ky_task_rows_poll(rows, &list[low - 1], out);
-	return low != 0;
+	return low;
+}
+
+bool ky_task_rows_before(struct ky_task_rows *rows, uint32_t task, uint64_t ns, struct ky_poll *out)
+{
+	const struct ky_task_row *list;
+	uint32_t count = ky_task_rows_until(rows, task, ns, &list);
+
+	if (count)
+		ky_task_rows_poll(rows, &list[count - 1], out);
+	return count != 0;
 }

@@ -31,6 +31,9 @@ uint32_t ky_task_rows_of(struct ky_task_rows *rows, uint32_t task, const struct 
 void ky_task_rows_poll(const struct ky_task_rows *rows, const struct ky_task_row *row,
 		       struct ky_poll *out);
 
+/* How many of the task began before this moment; *out: all, in order. */
+uint32_t ky_task_rows_until(struct ky_task_rows *rows, uint32_t task, uint64_t ns,
+			    const struct ky_task_row **out);
 /* The last poll of the task that began before this moment. Returns false where there is none. */
 bool ky_task_rows_before(struct ky_task_rows *rows, uint32_t task, uint64_t ns,
 			 struct ky_poll *out);

@@ -173,5 +173,11 @@ struct ky_samples {
 
 /* The first row at that moment or after it; row_count: none. */
 uint32_t ky_samples_from(const struct ky_samples *samples, uint64_t time_ns);
+/* The same for who wants rows of one kind alone: row_count where there is none of it at all. */
+static inline uint32_t ky_samples_of_from(const struct ky_samples *samples, enum ky_stack_kind kind,
+					  uint64_t time_ns)
+{
+	return samples->counts[kind] ? ky_samples_from(samples, time_ns) : samples->row_count;
+}
 
 #endif

@@ -611,9 +611,16 @@ static void fill_poll(const struct ky_trace *trace, uint32_t worker, uint64_t ro
 
 void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_poll *out)
 {
+	ky_trace_poll_began(trace, worker, row, ky_column_time(&trace->workers[worker].polls, row),
+			    out);
+}
+
+void ky_trace_poll_began(const struct ky_trace *trace, uint32_t worker, uint64_t row,
+			 uint64_t start_ns, struct ky_poll *out)
+{
 	const struct ky_column *polls = &trace->workers[worker].polls;
 
-	out->start_ns = ky_column_time(polls, row);
+	out->start_ns = start_ns;
 	fill_poll(trace, worker, row, ky_column_row(polls, row), *ky_column_extra(polls, row), out);
 }
 

@@ -610,6 +610,9 @@ struct ky_poll {
 };
 void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 		   struct ky_poll *out);
+/* The same of a row whose beginning is known: to find that costs more than all the rest. */
+void ky_trace_poll_began(const struct ky_trace *trace, uint32_t worker, uint64_t row,
+			 uint64_t start_ns, struct ky_poll *out);
 /* The row at which a walk over the worker's polls stands: for a third of the cost. */
 void ky_trace_poll_at(const struct ky_trace *trace, uint32_t worker, const struct ky_cursor *cursor,
 		      struct ky_poll *out);
