@@ -22,6 +22,7 @@ struct lanes {
 struct bucket_lane {
 	struct lanes *lanes;
 	pthread_t thread;
+	bool is_connected; /* atomic: the client may be stopped */
 	struct ky_s3_client client;
 	char why[KY_BUCKET_WHY_BYTES];
 };
@@ -44,21 +45,30 @@ static void *run(void *ctx)
 	const struct ky_bucket_work *work = lanes->work;
 	int result = ky_bucket_connect(&lane->client, work->bucket, lane->why);
 
+	__atomic_store_n(&lane->is_connected, !result, __ATOMIC_RELEASE);
 	while (!result) {
 		uint32_t index = __atomic_fetch_add(&lanes->next, 1, __ATOMIC_RELAXED);
 
-		if (index >= work->list->count)
+		if (index >= work->count)
 			break;
 		result = work->one(work->ctx, &lane->client, index, lane->why);
 	}
 	if (result)
 		keep_error(lanes, result, lane->why);
-	ky_s3_client_close(&lane->client);
 	__atomic_fetch_add(&lanes->ended, 1, __ATOMIC_RELEASE);
-	return NULL;
+	return NULL; /* the client is closed by who may stop it */
 }
 
-static void watch(struct lanes *lanes, uint32_t started)
+/* Those that connect meanwhile see that there is nothing to do. */
+static void stop(struct lanes *lanes, struct bucket_lane *all, uint32_t started)
+{
+	__atomic_store_n(&lanes->next, UINT32_MAX / 2, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < started; i++)
+		if (__atomic_load_n(&all[i].is_connected, __ATOMIC_ACQUIRE))
+			ky_http_client_stop_at(all[i].client.http, 0);
+}
+
+static void watch(struct lanes *lanes, struct bucket_lane *all, uint32_t started)
 {
 	const struct ky_bucket_work *work = lanes->work;
 	uint64_t wait_ns = LOOK_NS / 50;
@@ -66,14 +76,17 @@ static void watch(struct lanes *lanes, uint32_t started)
 	while (__atomic_load_n(&lanes->ended, __ATOMIC_ACQUIRE) < started) {
 		ky_sleep_ns(wait_ns);
 		wait_ns = wait_ns * 2 < LOOK_NS ? wait_ns * 2 : LOOK_NS;
-		work->progress(work->ctx);
+		if (work->progress)
+			work->progress(work->ctx);
+		if (work->is_over && work->is_over(work->ctx))
+			stop(lanes, all, started);
 	}
 }
 
 int ky_bucket_lanes_run(const struct ky_bucket_work *work, char *why)
 {
 	struct lanes lanes = {.work = work, .mutex = PTHREAD_MUTEX_INITIALIZER, .why = why};
-	uint32_t wanted = work->list->count < KY_BUCKET_LANES ? work->list->count : KY_BUCKET_LANES;
+	uint32_t wanted = work->count < KY_BUCKET_LANES ? work->count : KY_BUCKET_LANES;
 	struct bucket_lane *all = ky_alloc((wanted + 1) * sizeof(*all));
 	uint32_t started = 0;
 
@@ -87,9 +100,11 @@ int ky_bucket_lanes_run(const struct ky_bucket_work *work, char *why)
 		(void)snprintf(why, KY_BUCKET_WHY_BYTES, "no memory, or no thread can be made");
 		return -EAGAIN;
 	}
-	watch(&lanes, started);
+	watch(&lanes, all, started);
 	for (uint32_t i = 0; i < started; i++)
 		(void)pthread_join(all[i].thread, NULL);
+	for (uint32_t i = 0; i < started; i++)
+		ky_s3_client_close(&all[i].client);
 	ky_free(all);
 	return lanes.result;
 }

@@ -7,17 +7,20 @@
 #ifndef KY_BUCKET_BUCKET_LANES_H
 #define KY_BUCKET_BUCKET_LANES_H
 
-#include <bucket/object_list.h>
+#include <bucket/bucket_ask.h>
+#include <stdbool.h>
 
 #define KY_BUCKET_LANES 8u
 
 struct ky_bucket_work {
 	const char *bucket;
-	const struct ky_object_list *list;
+	uint32_t count; /* of the objects */
 	/* In a lane. Returns 0; an error with why (KY_BUCKET_WHY_BYTES), which ends it all. */
 	int (*one)(void *ctx, struct ky_s3_client *client, uint32_t index, char *why);
-	/* In the caller's thread, some times a second. */
+	/* In the caller's thread, some times a second; NULL: it has nothing to do. */
 	void (*progress)(void *ctx);
+	/* The same; true: requests that run are ended, and no other begins. NULL: never. */
+	bool (*is_over)(void *ctx);
 	void *ctx;
 };
 

@@ -4,6 +4,7 @@
 #include <base/alloc.h>
 #include <base/text.h>
 #include <base/write_within.h>
+#include <bucket/bucket_lanes.h>
 #include <bucket/object_fetch.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -110,4 +111,69 @@ int ky_sparse_copy_need(struct ky_sparse_copy *copy, struct ky_s3_client *client
 	}
 	ky_buf_release(&bytes);
 	return err;
+}
+
+/* ---- several at a time ---- */
+
+struct gathering {
+	const struct ky_sparse_copy *copy;
+	struct ky_byte_span *gaps;
+	bool *is_there;
+	bool (*is_over)(void *ctx);
+	void *ctx;
+};
+
+static int gather_one(void *ctx, struct ky_s3_client *client, uint32_t index, char *why)
+{
+	const struct gathering *gathering = ctx;
+	const struct ky_sparse_copy *copy = gathering->copy;
+	const struct ky_byte_span *gap = &gathering->gaps[index];
+	uint32_t i = find_object(copy, gap->from);
+	const struct ky_bucket_object *object = &copy->objects[i];
+	const struct ky_bucket_part part = {object->key, object->etag, object->bytes,
+					    gap->from - copy->starts[i], gap->to - gap->from};
+	struct ky_buf bytes;
+	int err;
+
+	ky_buf_init(&bytes, 0);
+	err = ky_bucket_range(client, &part, &bytes, why);
+	if (!err)
+		err = ky_write_within(copy->fd, gap->from, bytes.bytes, bytes.used);
+	ky_buf_release(&bytes);
+	gathering->is_there[index] = !err;
+	return err;
+}
+
+static bool is_over_of(void *ctx)
+{
+	const struct gathering *gathering = ctx;
+
+	return gathering->is_over(gathering->ctx);
+}
+
+void ky_sparse_copy_gather(struct ky_sparse_copy *copy, const char *bucket,
+			   const struct ky_byte_span *spans, uint32_t count,
+			   bool (*is_over)(void *ctx), void *ctx)
+{
+	struct gathering gathering = {.copy = copy,
+				      .gaps = ky_alloc(count * sizeof(*gathering.gaps) + 1),
+				      .is_there = ky_alloc(count + 1),
+				      .is_over = is_over,
+				      .ctx = ctx};
+	struct ky_bucket_work work = {
+		.bucket = bucket, .one = gather_one, .is_over = is_over_of, .ctx = &gathering};
+	char why[KY_BUCKET_WHY_BYTES];
+
+	for (uint32_t i = 0; gathering.gaps && gathering.is_there && i < count; i++)
+		work.count += ky_byte_spans_gap(&copy->spans, spans[i].from, spans[i].to,
+						&gathering.gaps[work.count]);
+	if (work.count)
+		(void)ky_bucket_lanes_run(&work, why);
+	/* Without memory for a row it is fetched once more. */
+	for (uint32_t i = 0; i < work.count; i++)
+		if (gathering.is_there[i])
+			(void)ky_byte_spans_add(&copy->spans, gathering.gaps[i].from,
+						gathering.gaps[i].to);
+	ky_free(gathering.gaps);
+	ky_free(gathering.is_there);
 }

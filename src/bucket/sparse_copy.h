@@ -33,4 +33,11 @@ void ky_sparse_copy_release(struct ky_sparse_copy *copy);
 int ky_sparse_copy_need(struct ky_sparse_copy *copy, struct ky_s3_client *client, uint64_t from,
 			uint64_t to, uint32_t *index, char *why);
 
+/* Fetches these spans of the file, each at most KY_FETCH_WINDOW_BYTES long and of one object,
+ * several at a time over connections of their own. What cannot be had now is not there afterwards:
+ * who needs it asks for it and is told why. is_over: of bucket_lanes.h. */
+void ky_sparse_copy_gather(struct ky_sparse_copy *copy, const char *bucket,
+			   const struct ky_byte_span *spans, uint32_t count,
+			   bool (*is_over)(void *ctx), void *ctx);
+
 #endif

@@ -386,7 +386,7 @@ static int bring(struct ky_input *input, struct bringing *bringing,
 		 const struct ky_bucket_query *query)
 {
 	const struct ky_bucket_work work = {.bucket = query->place.bucket,
-					    .list = bringing->list,
+					    .count = bringing->list->count,
 					    .one = fetch_one,
 					    .progress = show,
 					    .ctx = bringing};

@@ -270,7 +270,7 @@ static void show(void *ctx)
 static int read_indexes(struct survey *survey, const char *name)
 {
 	const struct ky_bucket_work work = {.bucket = survey->query->place.bucket,
-					    .list = survey->list,
+					    .count = survey->list->count,
 					    .one = read_one,
 					    .progress = show,
 					    .ctx = survey};

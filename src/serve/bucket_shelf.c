@@ -6,6 +6,7 @@
 #include <base/now.h>
 #include <base/start_thread.h>
 #include <base/text.h>
+#include <bucket/bucket_lanes.h>
 #include <bucket/map_sum.h>
 #include <bucket/object_fetch.h>
 #include <errno.h>
@@ -14,12 +15,16 @@
 #include <pthread.h>
 #include <send/dump_name.h>
 #include <serve/shelf_copies.h>
+#include <ship/disk.h>
 #include <ship/trace_file.h>
 #include <ship/unnamed_file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define FETCH_FILES 64u
+#define PIECE_BYTES ((size_t)64 << 10)
 
 /* A row, and which objects it is made of. */
 struct row_place {
@@ -42,6 +47,7 @@ struct ky_bucket_shelf {
 	uint32_t count;
 	uint64_t serial; /* of the list: rows move with it */
 	bool is_closing, is_started, has_asked;
+	bool is_stopped; /* atomic */
 	pthread_t reader;
 	struct ky_shelf_copies *copies;        /* of what is read by ranges */
 	struct ky_s3_client reading, fetching; /* of the reader; of who fetches */
@@ -234,32 +240,69 @@ static int copy_objects(struct objects *out, const struct ky_bucket_shelf *shelf
 	return 0;
 }
 
+/* Several objects at a time, for one row. */
+struct row_work {
+	struct ky_bucket_shelf *shelf;
+	const struct ky_bucket_object *objects;
+	struct ky_segment_map *maps; /* one each */
+	int *fds;                    /* one each, -1: none yet */
+};
+
+static bool is_stopped(void *ctx)
+{
+	const struct row_work *work = ctx;
+
+	return __atomic_load_n(&work->shelf->is_stopped, __ATOMIC_RELAXED);
+}
+
+static int read_map(void *ctx, struct ky_s3_client *client, uint32_t index, char *why)
+{
+	struct row_work *work = ctx;
+	uint64_t fetched = 0;
+	int err = ky_object_map(&work->maps[index], client, &work->objects[index], &fetched, why);
+
+	return err == KYMO_E_UNSUPPORTED ? 0 : err; /* its name says when it was */
+}
+
+static int read_maps(struct ky_bucket_shelf *shelf, const struct objects *objects,
+		     struct ky_segment_map *maps, char *why)
+{
+	struct row_work row = {.shelf = shelf, .objects = objects->all, .maps = maps};
+	const struct ky_bucket_work work = {.bucket = shelf->query.place.bucket,
+					    .count = objects->count,
+					    .one = read_map,
+					    .is_over = is_stopped,
+					    .ctx = &row};
+
+	return objects->count == 1 ? read_map(&row, &shelf->reading, 0, why) :
+				     ky_bucket_lanes_run(&work, why);
+}
+
 /* The mutex is open meanwhile. */
 static void read_row(struct ky_bucket_shelf *shelf, uint32_t row)
 {
 	char why[KY_BUCKET_WHY_BYTES] = "";
 	struct ky_trace_facts facts = {.info = NULL};
+	struct ky_segment_map *maps = NULL;
 	struct objects objects;
 	struct ky_map_sum sum = {.start_ns = 0};
-	uint64_t fetched = 0;
 	int err = copy_objects(&objects, shelf, row);
 
 	(void)pthread_mutex_unlock(&shelf->mutex);
-	if (!err)
+	if (!err) {
 		take_key(&facts, &objects.all[0]);
-	for (uint32_t i = 0; !err && i < objects.count; i++) {
-		struct ky_segment_map map = {.chunks = NULL};
-
-		err = ky_object_map(&map, &shelf->reading, &objects.all[i], &fetched, why);
-		if (!err && map.unix_ns) {
-			ky_map_sum_add(&sum, &map, shelf->query.from_unix_ns,
-				       shelf->query.to_unix_ns);
-			take_names(&facts, &map);
-		}
-		if (err == KYMO_E_UNSUPPORTED) /* its name says when it was */
-			err = 0;
-		ky_segment_map_release(&map);
+		maps = ky_alloc(objects.count * sizeof(*maps));
+		err = maps ? read_maps(shelf, &objects, maps, why) : -ENOMEM;
 	}
+	for (uint32_t i = 0; maps && i < objects.count; i++) {
+		if (!err && maps[i].unix_ns) {
+			ky_map_sum_add(&sum, &maps[i], shelf->query.from_unix_ns,
+				       shelf->query.to_unix_ns);
+			take_names(&facts, &maps[i]);
+		}
+		ky_segment_map_release(&maps[i]);
+	}
+	ky_free(maps);
 	take_sum(&facts, &sum);
 	if (err)
 		(void)snprintf(facts.sentence, sizeof(facts.sentence), "%s",
@@ -330,21 +373,90 @@ static void *read_all(void *ctx)
 
 /* ---- opening a trace ---- */
 
+/* Into a file of its own. */
+static int fetch_one(void *ctx, struct ky_s3_client *client, uint32_t index, char *why)
+{
+	struct row_work *work = ctx;
+	const struct ky_bucket_object *object = &work->objects[index];
+	const struct ky_bucket_query *query = &work->shelf->query;
+	const struct ky_fetch_range range = {query->from_unix_ns, query->to_unix_ns};
+	char reason[KY_BUCKET_WHY_BYTES] = "";
+	struct ky_fetched fetched;
+	int err;
+
+	work->fds[index] = ky_unnamed_file_temporary();
+	err = work->fds[index] < 0 ?
+		      work->fds[index] :
+		      ky_object_fetch(&fetched, client, object, &range, work->fds[index], reason);
+	if (err)
+		(void)snprintf(why, KY_BUCKET_WHY_BYTES, "%.200s: %.300s", object->key,
+			       reason[0] ? reason : kymo_error_text(err));
+	return err;
+}
+
+/* Behind what is there. */
+static int append(int to, int from)
+{
+	uint8_t *piece = ky_alloc(PIECE_BYTES);
+	off_t offset = 0;
+	int err = piece ? 0 : -ENOMEM;
+
+	while (!err) {
+		ssize_t got = pread(from, piece, PIECE_BYTES, offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			err = got < 0 ? -errno : 0;
+			break;
+		}
+		err = ky_disk_write_all(to, piece, (size_t)got);
+		offset += got;
+	}
+	ky_free(piece);
+	return err;
+}
+
+/* Up to FETCH_FILES objects, in their order. */
+static int fetch_some(struct ky_bucket_shelf *shelf, const struct ky_bucket_object *objects,
+		      uint32_t count, int fd, char *why)
+{
+	int fds[FETCH_FILES];
+	struct row_work row = {.shelf = shelf, .objects = objects, .fds = fds};
+	const struct ky_bucket_work work = {.bucket = shelf->query.place.bucket,
+					    .count = count,
+					    .one = fetch_one,
+					    .is_over = is_stopped,
+					    .ctx = &row};
+	char reason[KY_BUCKET_WHY_BYTES] = "";
+	int err;
+
+	for (uint32_t i = 0; i < count; i++)
+		fds[i] = -1;
+	err = count == 1 ? fetch_one(&row, &shelf->fetching, 0, reason) :
+			   ky_bucket_lanes_run(&work, reason);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!err)
+			err = fds[i] < 0 ? -EIO : append(fd, fds[i]);
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+	}
+	if (err)
+		(void)snprintf(why, KY_SERVED_WHY_BYTES, "%s",
+			       reason[0] ? reason : kymo_error_text(err));
+	return err;
+}
+
 static int fetch_all(struct ky_bucket_shelf *shelf, const struct objects *objects, int fd,
 		     char *why)
 {
-	const struct ky_fetch_range range = {shelf->query.from_unix_ns, shelf->query.to_unix_ns};
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < objects->count; i++) {
-		struct ky_fetched fetched;
-		char reason[KY_BUCKET_WHY_BYTES] = "";
+	for (uint32_t i = 0; !err && i < objects->count; i += FETCH_FILES) {
+		uint32_t rest = objects->count - i;
 
-		err = ky_object_fetch(&fetched, &shelf->fetching, &objects->all[i], &range, fd,
-				      reason);
-		if (err)
-			(void)snprintf(why, KY_SERVED_WHY_BYTES, "%.200s: %.400s",
-				       objects->all[i].key, reason);
+		err = fetch_some(shelf, objects->all + i, rest < FETCH_FILES ? rest : FETCH_FILES,
+				 fd, why);
 	}
 	return err;
 }
@@ -621,6 +733,7 @@ void ky_bucket_shelf_stop(struct ky_bucket_shelf *shelf)
 {
 	if (!shelf)
 		return;
+	__atomic_store_n(&shelf->is_stopped, true, __ATOMIC_RELAXED);
 	ky_http_client_stop_at(shelf->reading.http, 0);
 	ky_http_client_stop_at(shelf->fetching.http, 0);
 	ky_shelf_copies_stop(shelf->copies);

@@ -9,8 +9,8 @@
  * Memory:  KY_OBJECTS_MAX rows. On disk, below TMPDIR and without names, bytes_max of ranges, and
  *          KY_SHELF_FILES traces of a time of at most bytes_max; the one that was not opened for
  *          longest gives way.
- * Time:    traces of a time are fetched one after the other; what was fetched
- *          already is not held up.
+ * Time:    traces of a time are fetched one after the other, the segments of each several at a
+ *          time; what was fetched already is not held up.
  * Threads: any; one of its own reads.
  */
 #ifndef KY_SERVE_BUCKET_SHELF_H

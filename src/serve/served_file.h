@@ -6,6 +6,7 @@
 #ifndef KY_SERVE_SERVED_FILE_H
 #define KY_SERVE_SERVED_FILE_H
 
+#include <bucket/byte_spans.h>
 #include <limits.h>
 #include <serve/trace_list.h>
 #include <stddef.h>
@@ -29,6 +30,9 @@ struct ky_served_file {
 	/* Brings these bytes to the file. NULL: all are there. why: KY_SERVED_WHY_BYTES. Returns 0,
 	 * or an error with why. Threads: any. */
 	int (*fetch)(void *ctx, uint64_t from, uint64_t count, char *why);
+	/* NULL, or brings these at once, as far as that is possible now: fetch() is asked for each
+	 * of them afterwards. Of one segment each, and at most some kilobytes. */
+	void (*gather)(void *ctx, const struct ky_byte_span *spans, uint32_t count);
 	void (*release)(void *ctx); /* NULL: there is nothing but the descriptor */
 	void *ctx;
 };

@@ -23,6 +23,8 @@ struct shelf_copy {
 
 struct ky_shelf_copies {
 	struct ky_s3_client client;
+	char bucket[256];
+	bool is_stopped; /* atomic */
 	uint64_t bytes_max;
 	pthread_mutex_t fetch_mutex; /* of the client and what is fetched; held for long */
 	pthread_mutex_t mutex;       /* of the rest; the inner one */
@@ -113,6 +115,36 @@ static int fetch(void *ctx, uint64_t from, uint64_t count, char *why)
 	return err;
 }
 
+static bool is_stopped(void *ctx)
+{
+	const struct ky_shelf_copies *copies = ctx;
+
+	return __atomic_load_n(&copies->is_stopped, __ATOMIC_RELAXED);
+}
+
+/* A server that gives no ranges is asked for each object once, by fetch(). */
+static void gather(void *ctx, const struct ky_byte_span *spans, uint32_t count)
+{
+	struct shelf_copy *copy = ctx;
+	struct ky_shelf_copies *copies = copy->owner;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += spans[i].to - spans[i].from;
+	if (bytes > copies->bytes_max)
+		return;
+	(void)pthread_mutex_lock(&copies->fetch_mutex);
+	if (!copies->client.gives_no_ranges)
+		ky_sparse_copy_gather(&copy->bytes, copies->bucket, spans, count, is_stopped,
+				      copies);
+	(void)pthread_mutex_lock(&copies->mutex);
+	copy->used_ns = ky_now_ns(CLOCK_MONOTONIC);
+	copy->held_bytes = copy->bytes.spans.bytes;
+	make_room(copies, copy);
+	(void)pthread_mutex_unlock(&copies->mutex);
+	(void)pthread_mutex_unlock(&copies->fetch_mutex);
+}
+
 static void release(void *ctx)
 {
 	struct shelf_copy *copy = ctx;
@@ -178,7 +210,8 @@ int ky_shelf_copies_take(struct ky_shelf_copies *copies, uint64_t id,
 	struct shelf_copy *copy = NULL;
 	int err;
 
-	*out = (struct ky_served_file){.fd = -1, .fetch = fetch, .release = release};
+	*out = (struct ky_served_file){
+		.fd = -1, .fetch = fetch, .gather = gather, .release = release};
 	(void)pthread_mutex_lock(&copies->mutex);
 	err = find_or_make(&copy, copies, id, objects, count);
 	if (!err) {
@@ -215,6 +248,7 @@ int ky_shelf_copies_open(struct ky_shelf_copies **out, const char *bucket, uint6
 	if (!copies)
 		return -ENOMEM;
 	copies->bytes_max = bytes_max;
+	(void)snprintf(copies->bucket, sizeof(copies->bucket), "%s", bucket);
 	(void)pthread_mutex_init(&copies->mutex, NULL);
 	(void)pthread_mutex_init(&copies->fetch_mutex, NULL);
 	return ky_bucket_connect(&copies->client, bucket, why);
@@ -222,8 +256,10 @@ int ky_shelf_copies_open(struct ky_shelf_copies **out, const char *bucket, uint6
 
 void ky_shelf_copies_stop(struct ky_shelf_copies *copies)
 {
-	if (copies)
-		ky_http_client_stop_at(copies->client.http, 0);
+	if (!copies)
+		return;
+	__atomic_store_n(&copies->is_stopped, true, __ATOMIC_RELAXED);
+	ky_http_client_stop_at(copies->client.http, 0);
 }
 
 void ky_shelf_copies_close(struct ky_shelf_copies *copies)

@@ -3,7 +3,8 @@
  * (bucket/sparse_copy.h), kept while it is used and for a while after.
  *
  * Disk:    bytes_max of all that are kept, below TMPDIR; who was not used for longest gives way.
- * Time:    ranges are fetched one after the other, over a connection of their own.
+ * Time:    ranges are fetched one after the other, over a connection of their own; the ends of many
+ *          segments several at a time.
  * Threads: any.
  */
 #ifndef KY_SERVE_SHELF_COPIES_H

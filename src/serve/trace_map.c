@@ -112,6 +112,24 @@ static int add_segment(struct ky_trace_map *map, const struct ky_served_part *pa
 	return err;
 }
 
+/* The ends of all segments in some requests' time, where one after the other would take that of
+ * each. The first one is read before: of a server without ranges that says so. */
+static void gather_ends(const struct ky_served_file *file)
+{
+	uint32_t count = file->part_count - 1;
+	struct ky_byte_span *spans = ky_alloc(count * sizeof(*spans) + 1);
+
+	for (uint32_t i = 0; spans && i < count; i++) {
+		const struct ky_served_part *part = &file->parts[i + 1];
+
+		spans[i].to = part->from + part->bytes;
+		spans[i].from = spans[i].to - (TAIL_BYTES < part->bytes ? TAIL_BYTES : part->bytes);
+	}
+	if (spans && file->gather)
+		file->gather(file->ctx, spans, count);
+	ky_free(spans);
+}
+
 int ky_trace_map_add(struct ky_trace_map *map, const struct ky_served_file *file, const char *id)
 {
 	const struct ky_served_part all = {0, file->bytes, 0};
@@ -125,8 +143,11 @@ int ky_trace_map_add(struct ky_trace_map *map, const struct ky_served_file *file
 	map->files[map->file_count++] = taken;
 	if (!file->parts)
 		return add_segment(map, &all, id);
-	for (uint32_t i = 0; !err && i < file->part_count; i++)
+	for (uint32_t i = 0; !err && i < file->part_count; i++) {
+		if (i == 1)
+			gather_ends(file);
 		err = add_segment(map, &file->parts[i], id);
+	}
 	return err;
 }
 

@@ -378,6 +378,84 @@ class Serving(Bucket, test_serve.Serve):
             body = server.ask(f"trace/{row['id']}")[2]
         self.assertGreater(len(body), 2 * len(self.segment))
 
+    def many(self, count):
+        for number in range(count):
+            self.put(kymo_key(self.start, self.end + SECOND, number=number))
+        return "--from", utc(self.start - SECOND), "--to", utc(self.end + 2 * SECOND)
+
+    def hold(self, alone=0):
+        """Objects are answered once two are asked for, but for the first ones. Returns the event
+        of that; where they come one after the other it never is."""
+        both, lock = threading.Event(), threading.Lock()
+        passing, waiting = iter([True] * alone), []
+
+        def wait():
+            with lock:
+                if next(passing, False):
+                    return
+                waiting.append(1)
+                if len(waiting) == 2:
+                    both.set()
+            if not both.wait(DEADLINE_S):
+                with lock:
+                    waiting.pop()
+        self.server.on_get = wait
+        return both
+
+    def test_segments_of_a_row_are_read_several_at_a_time_and_stand_in_order(self):
+        window = self.many(4)
+        both = self.hold()
+        with self.serve(PLACE, *window) as server:
+            row, = server.read()
+            self.assertTrue(both.is_set())
+            self.assertEqual(row["polls"], 4 * 60010)
+            both = self.hold()
+            status, _, body = server.ask(f"trace/{row['id']}")
+            self.assertEqual((both.is_set(), status), (True, 200))
+        self.server.objects = dict(list(self.server.objects.items())[:1])
+        self.server.on_get = lambda: None
+        with self.serve(PLACE, *window) as server:
+            row, = server.read()
+            self.assertEqual(4 * server.ask(f"trace/{row['id']}")[2], body)
+
+    def test_the_ends_of_a_rows_segments_are_fetched_several_at_a_time_and_once(self):
+        window = self.many(5)
+        with self.serve(PLACE, *window) as server:
+            row, = server.read()
+            self.fetched()
+            self.server.requests.clear()
+            # The first end is asked for alone: it says whether there are ranges.
+            both = self.hold(alone=1)
+            found = server.json(f"api/map/{row['id']}?pieces=8")
+            self.assertEqual((both.is_set(), len(found["segments"])), (True, 5))
+            self.assertEqual(len(self.gets()), 5)
+            self.assertLessEqual(self.fetched(), 5 * (32 << 10))
+            self.assertEqual(server.json(f"api/map/{row['id']}?pieces=8"), found)
+            self.assertEqual(len(self.gets()), 5)
+
+    def test_one_segment_of_a_row_that_cannot_be_had_is_named(self):
+        window = self.many(3)
+        with self.serve(PLACE, *window) as server:
+            row, = server.read()
+            self.server.faults = ["403 AccessDenied"] * 3
+            status, _, text = server.ask(f"trace/{row['id']}")
+            self.assertEqual(status, 502)
+            self.assertRegex(text.decode(), r"hour=.*may not read there")
+            self.server.faults = []
+            self.assertEqual(server.ask(f"trace/{row['id']}")[0], 200)
+
+    def test_segments_of_a_row_that_hang_end_with_the_server(self):
+        window = self.many(3)
+        with self.serve(PLACE, *window) as server:
+            row, = server.read()
+            self.server.faults = ["hang"] * 3
+            hanging = threading.Thread(target=self.quietly, args=(server, row["id"]))
+            hanging.start()
+            self.assertTrue(self.server.hanging.wait(DEADLINE_S))
+        self.assertEqual(server.code, 0)
+        self.server.release.set()
+        hanging.join()
+
     def fetched(self):
         """Bytes of objects that left the bucket since the last look."""
         bytes_, self.server.sent_bytes = self.server.sent_bytes, 0

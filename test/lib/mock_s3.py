@@ -258,6 +258,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.do_list(urllib.parse.unquote(path).rstrip("/"),
                          dict(urllib.parse.parse_qsl(query, True)))
             return
+        self.server.mock.on_get()
         found = self.server.mock.objects.get(urllib.parse.unquote(path))
         if not found:
             self.reply(404, error_xml("NoSuchKey"))
@@ -321,7 +322,7 @@ class MockS3:
         self.delay_s, self.etags, self.uploads, self.joins_badly = 0, {}, {}, 0
         self.page_keys, self.is_endless, self.has_ranges, self.sent_bytes = 1000, False, True, 0
         self.region, self.other, self.ahead_s, self.huge_bytes = "us-east-1", "", 0, 0
-        self.on_request, self.piece = lambda: None, 0
+        self.on_request, self.on_get, self.piece = lambda: None, lambda: None, 0
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.mock = self
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
