@@ -293,19 +293,66 @@ uint64_t ky_column_time(const struct ky_column *column, uint64_t row)
 	return base_ns + words[0];
 }
 
-uint64_t ky_column_find(const struct ky_column *column, uint64_t time_ns)
+/* The last block whose first row is earlier; UINT32_MAX: there is none. */
+static uint32_t last_before(const struct ky_column *column, uint64_t time_ns)
 {
-	uint64_t low = 0, high = column->row_count;
+	uint32_t low = 0, high = column->block_count;
 
 	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
+		uint32_t middle = low + (high - low) / 2;
 
-		if (ky_column_time(column, middle) < time_ns)
+		if (column->blocks[middle].base_ns < time_ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low;
+	return low - 1;
+}
+
+/* The first row of a block whose upper half is so much or more, of `count` rows. */
+static uint32_t first_of_high(const struct ky_block *block, uint64_t wanted, uint32_t count)
+{
+	uint32_t low = 0, high = block->carry_count;
+
+	if (!wanted)
+		return 0;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (block->carries[middle].high < wanted)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < block->carry_count ? block->carries[low].row : count;
+}
+
+/* In a block the lower halves of one upper half ascend. */
+uint64_t ky_column_find(const struct ky_column *column, uint64_t time_ns)
+{
+	uint32_t at = last_before(column, time_ns), low, high, count = KY_BLOCK_ROWS;
+	const struct ky_block *block;
+	uint64_t first, wanted;
+
+	if (at == UINT32_MAX)
+		return 0;
+	block = &column->blocks[at];
+	first = (uint64_t)at << KY_BLOCK_ROWS_SHIFT;
+	if (column->row_count - first < count)
+		count = (uint32_t)(column->row_count - first);
+	wanted = time_ns - block->base_ns;
+	low = first_of_high(block, wanted >> 32, count);
+	high = first_of_high(block, (wanted >> 32) + 1, count);
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const uint8_t *row = block->rows + (size_t)middle * column->row_bytes;
+
+		if (*(const uint32_t *)(const void *)row < (uint32_t)wanted)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return first + low;
 }
 
 static void find_carry(struct ky_cursor *cursor, const struct ky_block *block)

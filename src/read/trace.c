@@ -670,12 +670,9 @@ void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 	out->wait = park->word >> 16 & 0xff;
 }
 
-void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_wake *out)
+static void fill_wake(const struct ky_trace *trace, uint32_t worker, const struct ky_wake_row *wake,
+		      struct ky_wake *out)
 {
-	const struct ky_column *wakes = &trace->workers[worker].wakes;
-	const struct ky_wake_row *wake = ky_column_row(wakes, row);
-
-	out->time_ns = ky_column_time(wakes, row);
 	out->woken = wake->woken;
 	out->waker = wake->waker;
 	out->worker = worker;
@@ -691,4 +688,19 @@ void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 		out->origin = wake->waker == wake->woken ? 128 + 1 : 128 + 2;
 	else
 		out->origin = (wake->word & 0xff) != 255 ? 128 + 3 : 128 + 4;
+}
+
+void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_wake *out)
+{
+	const struct ky_column *wakes = &trace->workers[worker].wakes;
+
+	out->time_ns = ky_column_time(wakes, row);
+	fill_wake(trace, worker, ky_column_row(wakes, row), out);
+}
+
+void ky_trace_wake_at(const struct ky_trace *trace, uint32_t worker, const struct ky_cursor *cursor,
+		      struct ky_wake *out)
+{
+	out->time_ns = cursor->time_ns;
+	fill_wake(trace, worker, (const void *)cursor->at, out);
 }

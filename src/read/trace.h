@@ -654,5 +654,8 @@ struct ky_wake {
 };
 void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 		   struct ky_wake *out);
+/* The row at which a walk over the worker's wakes stands. */
+void ky_trace_wake_at(const struct ky_trace *trace, uint32_t worker, const struct ky_cursor *cursor,
+		      struct ky_wake *out);
 
 #endif

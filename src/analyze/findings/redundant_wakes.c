@@ -76,16 +76,21 @@ static bool each_run(const struct ky_trace *trace, uint32_t worker, uint64_t fro
 {
 	const struct ky_column *wakes = &trace->workers[worker].wakes;
 	struct wake_run run = {.count = 0};
+	struct ky_cursor at;
 	struct ky_wake wake;
+	bool is_going;
 
-	for (uint64_t row = ky_column_find(wakes, from_ns); row < wakes->row_count; row++) {
-		ky_trace_wake(trace, worker, row, &wake);
-		if (wake.time_ns > to_ns)
+	for (is_going = ky_cursor_begin(&at, wakes, ky_column_find(wakes, from_ns)); is_going;
+	     is_going = ky_cursor_next(&at)) {
+		const struct ky_wake_row *row = (const void *)at.at;
+
+		if (at.time_ns > to_ns)
 			break;
 		/* A task that wakes itself spins: self_wake_loop.c. */
-		if (wake.waker == KY_NONE || wake.waker == wake.woken ||
-		    trace->tasks[wake.woken].redundant_count < KY_FIND_HERD_WAKES)
+		if (row->waker == KY_NONE || row->waker == row->woken ||
+		    trace->tasks[row->woken].redundant_count < KY_FIND_HERD_WAKES)
 			continue;
+		ky_trace_wake_at(trace, worker, &at, &wake);
 		if (!continues(&run, &wake)) {
 			if (run.count >= KY_FIND_HERD_WAKES && !on_run(ctx, &run))
 				return false;

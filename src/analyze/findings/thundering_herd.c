@@ -91,14 +91,17 @@ static bool collect(struct herds *herds, const struct ky_facts *facts, uint8_t *
 {
 	const struct ky_column *wakes = &facts->trace->workers[worker].wakes;
 	struct burst burst = {.waker = KY_NONE};
+	uint64_t first = ky_column_find(wakes, facts->report->from_ns);
+	struct ky_cursor at;
 	struct ky_wake wake;
 	uint32_t waker;
+	bool is_going;
 
-	for (uint64_t row = ky_column_find(wakes, facts->report->from_ns); row < wakes->row_count;
-	     row++) {
-		ky_trace_wake(facts->trace, worker, row, &wake);
-		if (wake.time_ns > facts->report->to_ns)
+	for (is_going = ky_cursor_begin(&at, wakes, first); is_going;
+	     is_going = ky_cursor_next(&at)) {
+		if (at.time_ns > facts->report->to_ns)
 			break;
+		ky_trace_wake_at(facts->trace, worker, &at, &wake);
 		waker = waker_of(facts, &wake, causes);
 		/* The same task once more is no further one: redundant_wakes.c. */
 		if (waker == KY_NONE || (burst.count && wake.woken == burst.woken))

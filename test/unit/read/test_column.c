@@ -50,6 +50,16 @@ static void column__returns_every_time_exactly(void **state)
 	row = ky_column_find(&column, times[777]);
 	assert_true(times[row] == times[777] && (row == 0 || times[row - 1] < times[777]));
 	assert_int_equal(ky_column_find(&column, UINT64_MAX), 20000);
+	assert_int_equal(ky_column_find(&column, 0), 0);
+	for (uint64_t i = 0; i < 20000; i++) {
+		uint64_t wanted_ns = times[i] - 1 + test_below(&prng, 3), found = i;
+
+		while (found && times[found - 1] >= wanted_ns)
+			found--;
+		while (found < 20000 && times[found] < wanted_ns)
+			found++;
+		assert_int_equal(ky_column_find(&column, wanted_ns), found);
+	}
 	ky_column_release(&column);
 	ky_pages_release(&pages);
 	free(times);
