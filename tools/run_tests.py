@@ -609,9 +609,10 @@ def suites():
     }
 
 
-# They judge a duration, a share or a count of samples, or that kymo finds no other cause than the
-# one they put in: no other suite runs meanwhile. They run after all others.
-MEASURES = ("asan-estimates", "gcc", "viewer-test", "guide", "allocs", "metrics", "off-cpu",
+# They judge a duration, a share or a count of samples, that kymo finds no other cause than the one
+# they put in, or what a tracer saw of every process: no other suite runs meanwhile. They run after
+# all others.
+MEASURES = ("usdt", "asan-estimates", "gcc", "viewer-test", "guide", "allocs", "metrics", "off-cpu",
             "places", "stuck", "faults", "corpus", "stacks", "reliability", "attach")
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
@@ -620,7 +621,7 @@ TIERS = {
     # What the gate does not run. Those that mostly use one CPU among those that use all.
     "check-all": ("crates-all", "analysis", "valgrind", "model", "tsan-all", "fuzz", "release",
                   "bare", "interop", "perfetto", "profiles", "crash", "check-s3",
-                  "check-otlp", "usdt", "diagonal", *MEASURES),
+                  "check-otlp", "diagonal", *MEASURES),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded",
              "diff-groups", "crates-matrix", "corpus-seeds", "model-all"),
 }
