@@ -264,9 +264,10 @@ test("a process that runs is read anew while its end is in view, and held elsewh
 test("a recording in parts: the index first, then the chunks around its worst poll", async () => {
   const place = mkdtempSync(join(folder, "parts-"));
   const host = join(dirname(KYMO), "test/cli/run_host");
-  // Nothing is lost, however late the recorder is: a part without a chunk would never be exact.
-  const sizes = ["--ring-bytes=64M", "--segment-bytes=1M"];
-  const words = ["run", "-q", ...sizes, "-o", place, "--", host, "2000000"];
+  // Nothing is lost, however late the recorder is: a part without a chunk would never be exact. A
+  // segment ends between two chunks, and the later a recorder is the longer its chunks are.
+  const sizes = ["--ring-bytes=128M", "--segment-bytes=1M"];
+  const words = ["run", "-q", ...sizes, "-o", place, "--", host, "5000000"];
   const made = spawnSync(KYMO, words);
   assert.equal(made.status, 0, made.stderr.toString());
   const whole = join(place, "run_host", "latest");
