@@ -115,7 +115,7 @@ int ky_sparse_copy_need(struct ky_sparse_copy *copy, struct ky_s3_client *client
 
 /* ---- several at a time ---- */
 
-struct gathering {
+struct span_gathering {
 	const struct ky_sparse_copy *copy;
 	struct ky_byte_span *gaps;
 	bool *is_there;
@@ -125,7 +125,7 @@ struct gathering {
 
 static int gather_one(void *ctx, struct ky_s3_client *client, uint32_t index, char *why)
 {
-	const struct gathering *gathering = ctx;
+	const struct span_gathering *gathering = ctx;
 	const struct ky_sparse_copy *copy = gathering->copy;
 	const struct ky_byte_span *gap = &gathering->gaps[index];
 	uint32_t i = find_object(copy, gap->from);
@@ -146,7 +146,7 @@ static int gather_one(void *ctx, struct ky_s3_client *client, uint32_t index, ch
 
 static bool is_over_of(void *ctx)
 {
-	const struct gathering *gathering = ctx;
+	const struct span_gathering *gathering = ctx;
 
 	return gathering->is_over(gathering->ctx);
 }
@@ -155,11 +155,11 @@ void ky_sparse_copy_gather(struct ky_sparse_copy *copy, const char *bucket,
 			   const struct ky_byte_span *spans, uint32_t count,
 			   bool (*is_over)(void *ctx), void *ctx)
 {
-	struct gathering gathering = {.copy = copy,
-				      .gaps = ky_alloc(count * sizeof(*gathering.gaps) + 1),
-				      .is_there = ky_alloc(count + 1),
-				      .is_over = is_over,
-				      .ctx = ctx};
+	struct span_gathering gathering = {.copy = copy,
+					   .gaps = ky_alloc(count * sizeof(*gathering.gaps) + 1),
+					   .is_there = ky_alloc(count + 1),
+					   .is_over = is_over,
+					   .ctx = ctx};
 	struct ky_bucket_work work = {
 		.bucket = bucket, .one = gather_one, .is_over = is_over_of, .ctx = &gathering};
 	char why[KY_BUCKET_WHY_BYTES];
