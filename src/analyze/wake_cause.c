@@ -6,9 +6,11 @@
 #include <base/text.h>
 #include <errno.h>
 #include <read/sort.h>
+#include <read/turns.h>
 #include <string.h>
 
 #define WAKE_LOOP KY_WAKE_KINDS /* the driver or a yield, to be decided */
+#define LOOP_WAKES_MAX 65536u   /* looked at, of each worker */
 
 /* What a function is, by a part of its name (Tokio 1.38 to 1.54). A more general part comes later:
  * the first row that fits a frame decides. */
@@ -118,8 +120,55 @@ static struct ky_wake_cause of_stack(struct ky_wake_namer *namer, uint32_t stack
 	return name->cause;
 }
 
+static uint64_t ready_events(const struct ky_trace *trace, uint32_t worker, uint64_t to_ns)
+{
+	const struct ky_worker *of = &trace->workers[worker];
+	uint64_t count = 0;
+	struct ky_turn turn;
+	struct ky_park park;
+
+	for (uint64_t row = 0; row < of->turns.row_count; row++) {
+		ky_trace_turn(trace, worker, row, &turn);
+		if (turn.end_ns > to_ns)
+			break;
+		count += turn.ready_count;
+	}
+	for (uint64_t row = 0; row < of->parks.row_count; row++) {
+		ky_trace_park(trace, worker, row, &park);
+		if (park.start_ns > to_ns)
+			break;
+		count += park.ready_count;
+	}
+	return count;
+}
+
+/* Of a sample, the first wakes of each worker: are there more in the loop of one than the events of
+ * its driver can have made? One event wakes a reader and a writer. */
+static bool exceed_events(struct ky_wake_namer *namer)
+{
+	const struct ky_trace *trace = namer->trace;
+
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		const struct ky_column *wakes = &trace->workers[worker].wakes;
+		struct ky_wake wake = {.time_ns = 0};
+		uint64_t in_loop = 0;
+
+		for (uint64_t row = 0; row < wakes->row_count && row < LOOP_WAKES_MAX; row++) {
+			ky_trace_wake(trace, worker, row, &wake);
+			in_loop += wake.stack != KY_NONE &&
+				   of_stack(namer, wake.stack).kind == WAKE_LOOP;
+		}
+		/* One more may be under way at the end of the sample. */
+		if (trace->workers[worker].turns.row_count &&
+		    in_loop > 2 * (1 + ready_events(trace, worker, wake.time_ns)))
+			return true;
+	}
+	return false;
+}
+
 /* Where the functions of the I/O driver and of the timers are seen to wake by themselves, they are
- * not inlined into the worker's loop: what wakes there was put off by a yield. */
+ * not inlined into the worker's loop: what wakes there was put off by a yield. A program without
+ * I/O has the latter alone. */
 static uint32_t kind_of_loop(struct ky_wake_namer *namer)
 {
 	const struct ky_trace *trace = namer->trace;
@@ -129,8 +178,9 @@ static uint32_t kind_of_loop(struct ky_wake_namer *namer)
 		if (trace->wake_sources[i].stack != KY_NONE)
 			has[of_stack(namer, trace->wake_sources[i].stack).kind] = true;
 	if (!namer->loop_kind)
-		namer->loop_kind = has[KY_WAKE_IO] && has[KY_WAKE_TIMER] ? KY_WAKE_DEFERRED :
-									   KY_WAKE_DRIVER;
+		namer->loop_kind = has[KY_WAKE_TIMER] && (has[KY_WAKE_IO] || exceed_events(namer)) ?
+					   KY_WAKE_DEFERRED :
+					   KY_WAKE_DRIVER;
 	return namer->loop_kind;
 }
 

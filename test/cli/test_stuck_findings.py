@@ -8,7 +8,7 @@ from cli_case import Cli, main
 from trace_maker import SampleTrace
 
 MS = 1_000_000
-OWN, ANSWER, ROOM, MESSAGE, RELEASE, ASKED, TIMES, LOCKED = range(0x10, 0x90, 0x10)
+OWN, ANSWER, ROOM, MESSAGE, RELEASE, ASKED, TIMES, LOCKED, POINT = range(0x10, 0xA0, 0x10)
 
 
 def started():
@@ -120,6 +120,92 @@ def watched(told_ms):
     return trace
 
 
+def left(point, polls=200):
+    """app::request starts an app::clean every 10 ms, which waits at that point to the end."""
+    trace, end = started(), 2010 * MS
+    trace.symbol(POINT, point, 1)
+    for number in range(polls):
+        at = (10 * number + 1) * MS
+        trace.poll(at, at + 10_000, 1, "app::request")
+        trace.poll(at + 20_000, at + 30_000, 100 + number, "app::clean")
+    for number in range(polls):
+        waits(trace, end, (10 * number + 1) * MS + 30_000, 100 + number, "app::clean", POINT, OWN)
+    return trace
+
+
+def pool(begun=(20, 21), submitted=(22, 23, 24), name="app::watch"):
+    """Tasks 8 to 10 each submit a closure and await it; closures that begin never return."""
+    trace, end = started(), 2200 * MS
+    trace.symbol(POINT, "<tokio::runtime::task::join::JoinHandle<T> as Future>::poll", 1)
+    for number, closure in enumerate(begun):
+        trace.event("BlockingRunStartEvent", (1 + number) * MS, ("tid", "U32", 30 + number),
+                    ("task_id", "VARINT", closure), ("spawn_loc", "STRING", name.encode()))
+    for number, closure in enumerate(submitted):
+        at = (100 + number) * MS
+        trace.poll(at, at + 50_000, 8 + number, "app::upload")
+        trace.event("SpawnWindowEvent", at + 50_000, ("tid", "U32", 11),
+                    ("worker_id", "VARINT", 0), ("task_id", "VARINT", 8 + number),
+                    ("begin_ns", "VARINT", at), ("first_id", "VARINT", closure),
+                    ("count", "VARINT", 1))
+    for number in range(20):
+        at = (200 + 100 * number) * MS
+        trace.poll(at, at + 50_000, 5, "app::tick")
+    for number in range(len(submitted)):
+        waits(trace, end, (100 + number) * MS + 50_000, 8 + number, "app::upload", POINT, OWN)
+    return trace
+
+
+def spinning(events, polls=20_000):
+    """app::spin is woken in the worker's loop after each poll; a timer wakes app::tick at times. No
+    function of I/O wakes: `events` is what the driver returned at each look."""
+    trace = started()
+    trace.symbol(0x310, "tokio::runtime::scheduler::multi_thread::worker::Context::run", 1)
+    trace.symbol(0x320, "tokio::runtime::time::wheel::Wheel::poll", 1)
+    for number in range(polls):
+        at = MS + 20_000 * number
+        trace.poll(at, at + 1000, 1, "app::spin")
+        trace.event("DriverTurnEvent", at + 2000, ("worker_id", "VARINT", 0),
+                    ("duration_ns", "VARINT", 500), ("ready_count", "VARINT", events))
+        for task, stack in ((1, 0x310), (2, 0x320)) if number % 100 == 0 else ((1, 0x310),):
+            trace.event("WakeEventEvent", at + 2500 + task, ("waker_task_id", "VARINT", 0),
+                        ("woken_task_id", "VARINT", task), ("target_worker", "U8", 0),
+                        ("origin", "U8", 3), ("callchain", "STACK", (stack,)),
+                        ("tid", "VARINT", 0))
+        if number % 100 == 0:
+            trace.poll(at + 5000, at + 6000, 2, "app::tick")
+    return trace
+
+
+def accepting(spawners=1, pending=5):
+    """A task spawns one for each connection, which the driver wakes for I/O, and waits for 25 ms
+    elsewhere each time; it never waits in accept()."""
+    trace = started().symbol(0x330, "tokio::runtime::io::scheduled_io::ScheduledIo::wake", 1)
+    child = 100
+    for number in range(40):
+        for task in range(1, 1 + spawners):
+            at = (30 * number + 10 * task) * MS
+            trace.poll(at, at + 50_000, task, f"app::listen{task}")
+            trace.event("SpawnWindowEvent", at + 50_000, ("tid", "U32", 11),
+                        ("worker_id", "VARINT", 0), ("task_id", "VARINT", task),
+                        ("begin_ns", "VARINT", at), ("first_id", "VARINT", child),
+                        ("count", "VARINT", 1))
+            trace.poll(at + 60_000, at + 70_000, child, "app::serve")
+            trace.event("WakeEventEvent", at + MS, ("waker_task_id", "VARINT", 0),
+                        ("woken_task_id", "VARINT", child), ("target_worker", "U8", 0),
+                        ("origin", "U8", 3), ("callchain", "STACK", (0x330,)),
+                        ("tid", "VARINT", 0))
+            trace.poll(at + MS + 10_000, at + MS + 20_000, child, "app::serve")
+            waits(trace, at + 29 * MS, at + 50_000, task, f"app::listen{task}", OWN)
+            trace.event("TaskTerminateEvent", at + 2 * MS, ("task_id", "VARINT", child),
+                        ("cancelled", "BOOL", 0))
+            child += 1
+        trace.event("TcpAcceptQueueEvent", (30 * number + 5) * MS, ("socket_cookie", "VARINT", 7),
+                    ("socket_inode", "VARINT", 9), ("ip_version", "U8", 4),
+                    ("local_addr", "STRING", b"127.0.0.1"), ("local_port", "U16", 80),
+                    ("pending_connections", "U32", pending), ("backlog_limit", "U32", 128))
+    return trace
+
+
 def streamed(tasks, length=300_000):
     """Tasks of app::trade of one worker: each is polled, yields, and is woken after the others."""
     trace = started().symbol(0x300, "tokio::runtime::scheduler::defer::Defer::wake", 1)
@@ -173,6 +259,40 @@ class StuckFindings(Cli):
     def test_tasks_that_are_told_to_end_at_the_end_were_a_leak(self):
         for told_ms in (0, 5):
             self.assertEqual(self.alarms(watched(told_ms)), [("task_leak", "app::watch")])
+
+    def test_tasks_that_are_left_at_a_timer_may_be_a_leak_and_connections_are_none(self):
+        (one,) = self.said(left("tokio::time::sleep::Sleep::poll_elapsed"))
+        self.assertEqual((one["id"], one["confidence"], one["culprit"]["task"]),
+                         ("task_leak", "possible", "app::clean"))
+        self.assertEqual(self.alarms(left("tokio::net::TcpStream::poll_read")), [])
+
+    def test_closures_that_never_get_a_thread_exhaust_the_pool(self):
+        (one,) = self.said(pool())
+        self.assertEqual((one["id"], one["severity"], one["culprit"]["task"]),
+                         ("blocking_pool_exhausted", "critical", "app::watch"))
+        self.assertEqual(one["impact"]["victims"], 3)
+        self.assertIn("2 closures run", one["statement"])
+
+    def test_functions_that_were_made_one_stand_together_for_what_nobody_awaits(self):
+        folded = "tokio::runtime::blocking::task::BlockingTask<app::{}>"
+        (one,) = self.said(pool(name=" or ".join(folded.format(f) for f in ("scan", "hash"))))
+        self.assertIn("closures of app::scan or app::hash", one["statement"])
+
+    def test_closures_that_run_for_long_are_no_line(self):
+        """Those that are awaited run, or a later one began, or none of the program's runs."""
+        for trace in (pool(begun=(20, 21, 22, 23, 24)), pool(begun=(20, 25)), pool(begun=())):
+            self.assertEqual(self.alarms(trace), [])
+
+    def test_what_the_loop_wakes_without_events_of_the_driver_has_yielded(self):
+        self.assertEqual(self.alarms(spinning(0)), [("self_wake_loop", "app::spin")])
+        self.assertEqual(self.alarms(spinning(1)), [])
+
+    def test_who_spawns_a_task_for_each_connection_accepts_them(self):
+        (one,) = self.said(accepting())
+        self.assertEqual((one["id"], one["confidence"], one["culprit"]["task"]),
+                         ("accept_delayed", "possible", "app::listen1"))
+        self.assertEqual(self.alarms(accepting(spawners=2)), [])
+        self.assertEqual(self.alarms(accepting(pending=0)), [])
 
     def test_more_tasks_that_never_wait_than_workers(self):
         self.assertEqual(self.alarms(streamed(3)), [("overload", "app::trade")])

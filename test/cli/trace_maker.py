@@ -4,7 +4,7 @@ import struct
 
 TAGS = {"BOOL": 3, "F64": 2, "I64": 1,
         "BYTES": 5, "STRING": 4, "STACK": 8, "VARINT": 9, "STRING_MAP": 10, "U8": 11,
-        "U32": 13}
+        "U16": 12, "U32": 13}
 
 
 SMALL = [bytes([number]) for number in range(0x80)]
@@ -41,7 +41,8 @@ def optional(encode):
 ENCODERS = {
     "VARINT": leb128, "BOOL": struct.Struct("<B").pack, "U8": struct.Struct("<B").pack,
     "F64": struct.Struct("<d").pack, "I64": struct.Struct("<q").pack,
-    "U32": struct.Struct("<I").pack, "STRING": sized, "BYTES": sized, "STACK": stack,
+    "U16": struct.Struct("<H").pack, "U32": struct.Struct("<I").pack,
+    "STRING": sized, "BYTES": sized, "STACK": stack,
     "STRING_MAP": string_map,
 }
 ENCODERS.update({kind + "?": optional(encode) for kind, encode in ENCODERS.items()})

@@ -5,6 +5,8 @@
 
 #include <analyze/findings/say.h>
 #include <analyze/resource_use.h>
+#include <analyze/wake_cause.h>
+#include <analyze/wake_walk.h>
 #include <base/alloc.h>
 #include <base/text.h>
 
@@ -13,6 +15,7 @@
 struct acceptor {
 	uint32_t task;
 	uint64_t elsewhere_ns, worst_ns, waits;
+	uint64_t connections; /* tasks that it spawned, which tell it; 0: its await points do */
 	const struct ky_stack_row *longest;
 };
 
@@ -90,6 +93,55 @@ static uint32_t find_acceptors(struct acceptor *out, uint8_t *numbers, const str
 	return count;
 }
 
+/* Tasks that the driver woke for I/O, by the task that spawned them. */
+static bool count_connections(const struct ky_facts *facts, uint32_t *connections)
+{
+	const struct ky_trace *trace = facts->trace;
+	struct ky_wake_walk walk = {
+		.trace = trace, .from_ns = facts->report->from_ns, .to_ns = facts->report->to_ns};
+	uint8_t *is_seen = ky_alloc(trace->task_count + (size_t)1);
+	struct ky_wake_namer namer = {0};
+	struct ky_wake wake;
+
+	if (!is_seen || ky_wake_namer_make(&namer, trace, &facts->profile->code)) {
+		ky_free(is_seen);
+		return false;
+	}
+	while (ky_wake_walk_next(&walk, &wake)) {
+		uint32_t parent = trace->tasks[wake.woken].parent;
+
+		if (parent == KY_NONE || is_seen[wake.woken])
+			continue;
+		is_seen[wake.woken] = ky_wake_namer_cause(&namer, &wake).kind == KY_WAKE_IO;
+		connections[parent] += is_seen[wake.woken];
+	}
+	ky_wake_namer_release(&namer);
+	ky_free(is_seen);
+	return true;
+}
+
+/* Where there always is a connection nobody waits in accept(). What is left is a task that spawns
+ * one for each; where several do so, some of them may connect, and nothing is said. */
+static uint32_t find_spawner(struct ky_findings *findings, struct acceptor *out, uint8_t *numbers)
+{
+	const struct ky_facts *facts = &findings->facts;
+	uint32_t *connections = ky_alloc((facts->trace->task_count + (size_t)1) *
+					 sizeof(*connections));
+	uint32_t count = 0;
+
+	if (!connections || !count_connections(facts, connections))
+		findings->failed = true;
+	for (uint32_t i = 0; connections && i < facts->trace->task_count; i++) {
+		if (connections[i] < KY_FIND_STUCK_WAITS)
+			continue;
+		*out = (struct acceptor){.task = i, .connections = connections[i]};
+		if (!count++)
+			numbers[i] = 1;
+	}
+	ky_free(connections);
+	return count == 1;
+}
+
 /* A wait with several points, as of a select!, is one at accept() where one of them is. */
 static bool has_accept_beside(const struct ky_samples *samples, uint32_t at,
 			      const uint8_t *is_accept)
@@ -147,7 +199,14 @@ static void say(struct ky_finding *found, const struct acceptor *of,
 	const struct ky_code_line *code = found->culprit.code;
 
 	ky_say_kind(out, facts->trace, found->culprit.task);
-	ky_text(out, " accepts connections, and waited for something else");
+	if (of->connections) {
+		ky_text(out, " spawned ");
+		ky_say_many(out, of->connections, "task", "tasks");
+		ky_text(out, " that do I/O, so it seems to accept connections; it waited for "
+			     "something else");
+	} else {
+		ky_text(out, " accepts connections, and waited for something else");
+	}
 	if (code) {
 		ky_text(out, " in ");
 		ky_say_function(out, code);
@@ -177,7 +236,9 @@ static void report(struct ky_findings *findings, const struct acceptor *of,
 	const struct ky_facts *facts = &findings->facts;
 	uint64_t lasted_ns = facts->report->to_ns - facts->report->from_ns;
 	const struct ky_queue_use *queue = longest_queue(use);
-	struct ky_finding *found = queue ? ky_findings_add(findings, KY_FINDING_ACCEPT_DELAYED) :
+	/* Known by what it spawned: one connection waited for half of the time, or more. */
+	struct ky_finding *found = !of->connections || queue->waited_ns >= lasted_ns / 2 ?
+					   ky_findings_add(findings, KY_FINDING_ACCEPT_DELAYED) :
 					   NULL;
 	uint32_t score;
 
@@ -187,7 +248,7 @@ static void report(struct ky_findings *findings, const struct acceptor *of,
 	found->culprit.task = facts->trace->tasks[of->task].name;
 	found->culprit.code = ky_code_own_line(&facts->profile->code, of->longest->stack);
 	found->culprit.resource = "accept queue";
-	found->confidence = KY_CONFIDENCE_LIKELY;
+	found->confidence = of->connections ? KY_CONFIDENCE_POSSIBLE : KY_CONFIDENCE_LIKELY;
 	found->victims = queue->pending.max;
 	found->delay_ns = queue->waited_ns;
 	/* What connections waited, of all that was waited for; no more than it was elsewhere. */
@@ -210,36 +271,45 @@ static void report(struct ky_findings *findings, const struct acceptor *of,
 							 .event = "TcpAcceptQueueEvent"});
 }
 
-static void judge(struct ky_findings *findings, const uint8_t *is_accept, uint8_t *numbers)
+static void judge(struct ky_findings *findings, const uint8_t *is_accept, uint8_t *numbers,
+		  const struct ky_resource_use *use)
 {
 	const struct ky_facts *facts = &findings->facts;
 	struct acceptor acceptors[ACCEPTORS_MAX], *worst = NULL;
 	uint32_t count = find_acceptors(acceptors, numbers, facts, is_accept);
-	struct ky_resource_use *use = NULL;
 
+	if (!count)
+		count = find_spawner(findings, acceptors, numbers);
 	add_waits(acceptors, numbers, facts, is_accept);
 	for (uint32_t i = 0; i < count; i++)
-		if (acceptors[i].longest &&
+		if (acceptors[i].longest && acceptors[i].waits >= acceptors[i].connections / 2 &&
 		    (!worst || acceptors[i].elsewhere_ns > worst->elsewhere_ns))
 			worst = &acceptors[i];
-	if (worst &&
-	    ky_resource_use(facts->trace, facts->report->from_ns, facts->report->to_ns, &use))
-		findings->failed = true;
-	else if (worst && use)
+	if (worst)
 		report(findings, worst, use);
-	ky_free(use);
 }
 
 void ky_find_accept_delays(struct ky_findings *findings)
 {
 	const struct ky_facts *facts = &findings->facts;
-	uint8_t *is_accept = facts->profile ? find_stacks(facts) : NULL;
-	uint8_t *numbers = ky_alloc(facts->trace->task_count + (size_t)1);
+	struct ky_resource_use *use = NULL;
+	uint8_t *is_accept, *numbers;
 
-	if ((facts->profile && !is_accept) || !numbers)
+	if (!facts->profile)
+		return;
+	if (ky_resource_use(facts->trace, facts->report->from_ns, facts->report->to_ns, &use)) {
 		findings->failed = true;
-	else if (is_accept)
-		judge(findings, is_accept, numbers);
-	ky_free(numbers);
-	ky_free(is_accept);
+		return;
+	}
+	if (use && longest_queue(use)) {
+		is_accept = find_stacks(facts);
+		numbers = ky_alloc(facts->trace->task_count + (size_t)1);
+		if (is_accept && numbers)
+			judge(findings, is_accept, numbers, use);
+		else
+			findings->failed = true;
+		ky_free(numbers);
+		ky_free(is_accept);
+	}
+	ky_free(use);
 }

@@ -26,6 +26,8 @@ void ky_find_redundant_wakes(struct ky_findings *findings);
 void ky_find_self_wakes(struct ky_findings *findings);
 void ky_find_starvation(struct ky_findings *findings);
 void ky_find_stops(struct ky_findings *findings);
+void ky_find_stuck_pool(struct ky_findings *findings,
+			const struct ky_last_polls *polls); /* after the held resources */
 void ky_find_task_leaks(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_throttling(struct ky_findings *findings);
 void ky_find_timed_out_waits(struct ky_findings *findings); /* after the lost wakes */

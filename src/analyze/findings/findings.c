@@ -28,6 +28,7 @@ static void find_idle(struct ky_findings *findings)
 	}
 	ky_find_lost_wakes(findings, &polls);
 	ky_find_unanswered(findings, &polls);
+	ky_find_stuck_pool(findings, &polls);
 	ky_find_task_leaks(findings, &polls);
 	ky_find_queue_growth(findings, &polls);
 	ky_last_polls_release(&polls);

@@ -11,8 +11,8 @@
 static uint8_t point_of(const struct ky_code_stacks *code, uint32_t stack)
 {
 	static const char *const outside[] = {
-		"tokio::net::",  "tokio::io::", "tokio::time::", "tokio::fs::",   "tokio::process",
-		"tokio::signal", "JoinHandle",  "task::join::",  "runtime::io::", "hyper::"};
+		"tokio::net::", "tokio::io::",  "tokio::fs::",   "tokio::process", "tokio::signal",
+		"JoinHandle",   "task::join::", "runtime::io::", "hyper::"};
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 	uint8_t point = KY_IDLE_OWN;
@@ -22,6 +22,10 @@ static uint8_t point_of(const struct ky_code_stacks *code, uint32_t stack)
 	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line)) {
 		if (KY_LINE_HAS(line, outside))
 			return KY_IDLE_OUTSIDE;
+		if (point == KY_IDLE_TIMER || ky_text_contains(line->name, "tokio::time::")) {
+			point = KY_IDLE_TIMER;
+			continue;
+		}
 		/* A sender waits for a permit, its receiver for no such thing. */
 		is_permit |= ky_text_contains(line->name, "sync::batch_semaphore::");
 		if (ky_text_contains(line->name, "sync::oneshot::"))

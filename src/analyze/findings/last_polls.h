@@ -12,7 +12,8 @@
 /* Of the wait that lasts at the end, or up to a shutdown. */
 enum ky_idle_point {
 	KY_IDLE_UNKNOWN, /* no await point: nothing of it left a waker in the last poll */
-	KY_IDLE_OUTSIDE, /* I/O, a timer, the end of another task: what comes from outside */
+	KY_IDLE_OUTSIDE, /* I/O, the end of another task: what comes from outside */
+	KY_IDLE_TIMER,   /* a timer, and no I/O beside it */
 	KY_IDLE_INSIDE,  /* tokio::sync: a lock, a channel, a Notify */
 	KY_IDLE_ROOM,    /* tokio::sync: in a bounded channel that is full */
 	KY_IDLE_ANSWER,  /* tokio::sync::oneshot: what one other has to send, once */

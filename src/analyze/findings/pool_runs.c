@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/findings/pool_runs.h>
 
+#include <analyze/crate_name.h>
 #include <analyze/findings/finding.h>
 #include <base/alloc.h>
 #include <errno.h>
@@ -66,6 +67,16 @@ const struct ky_blocking_run *ky_pool_runs_at(const struct ky_pool_runs *runs, u
 	    run->start_ns + run->duration_ns > ns + NEAR_NS)
 		return NULL;
 	return run;
+}
+
+bool ky_pool_run_is_workers(const struct ky_trace *trace, const struct ky_blocking_run *run)
+{
+	const char *name = ky_trace_name(trace, run->name);
+
+	for (uint32_t i = 0; i < trace->worker_count; i++)
+		if (!trace->workers[i].is_thread_lane && trace->workers[i].tid == run->tid)
+			return true;
+	return name && ky_crate_name_is_runtime_task(name);
 }
 
 bool ky_pool_runs_full_at(const struct ky_pool_runs *runs, uint64_t ns)

@@ -32,6 +32,8 @@ const struct ky_blocking_run *ky_pool_runs_at(const struct ky_pool_runs *runs, u
  * known when they were submitted. */
 int ky_pool_threads_in_line(uint32_t *out, const struct ky_trace *trace, uint64_t from_ns,
 			    uint64_t to_ns);
+/* A worker's whole life is a run, too. */
+bool ky_pool_run_is_workers(const struct ky_trace *trace, const struct ky_blocking_run *run);
 /* Were as many runs under way at this moment as ever were? */
 bool ky_pool_runs_full_at(const struct ky_pool_runs *runs, uint64_t ns);
 

@@ -3,6 +3,7 @@
 
 #include <analyze/crate_name.h>
 #include <analyze/findings/finding.h>
+#include <analyze/findings/pool_runs.h>
 #include <base/earlier.h>
 #include <base/text.h>
 
@@ -17,7 +18,11 @@ static bool is_librarys(const char *name)
 {
 	static const char *const crates[] = {"tokio::", "std::", "core::", "alloc::"};
 
+	static const char wrapper[] = "tokio::runtime::blocking::task::BlockingTask<";
+
 	name = ky_crate_name_begin(name);
+	if (ky_text_begins(name, wrapper))
+		name += sizeof(wrapper) - 1;
 	for (size_t i = 0; i < sizeof(crates) / sizeof(*crates); i++)
 		if (ky_text_begins(name, crates[i]))
 			return true;
@@ -30,7 +35,10 @@ static uint32_t user_of(const struct ky_trace *trace, const struct ky_blocking_r
 
 	if (name && !is_librarys(name) && !ky_text_contains(name, " or "))
 		return run->name;
-	return run->waiter != KY_NONE ? trace->tasks[run->waiter].name : KY_NONE;
+	if (run->waiter != KY_NONE)
+		return trace->tasks[run->waiter].name;
+	/* One of several functions that the compiler made one of. */
+	return name && !is_librarys(name) ? run->name : KY_NONE;
 }
 
 uint32_t ky_pool_user(const struct ky_facts *facts, uint32_t *share_ppm)
@@ -46,8 +54,7 @@ uint32_t ky_pool_user(const struct ky_facts *facts, uint32_t *share_ppm)
 		uint64_t to_ns = ky_earlier(run->start_ns + run->duration_ns, facts->report->to_ns);
 		uint32_t name = user_of(trace, run);
 
-		/* A worker of a runtime is a run, too: its end is not seen. */
-		if (run->is_open || to_ns <= from_ns)
+		if ((run->is_open && ky_pool_run_is_workers(trace, run)) || to_ns <= from_ns)
 			continue;
 		all_ns += to_ns - from_ns;
 		for (at = 0; at < count && users[at].name != name; at++)

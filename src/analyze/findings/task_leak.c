@@ -14,7 +14,7 @@
 struct leak {
 	uint64_t alive[PARTS + 1]; /* at the ends of equal parts of the trace */
 	uint64_t idle, ended;      /* of those that live at the end: not polled in the last part */
-	uint64_t outside;          /* that wait for I/O or timers */
+	uint64_t outside, timers;  /* that wait for I/O; for a timer */
 	uint64_t first_ns;
 };
 
@@ -33,6 +33,7 @@ static void add_task(struct leak *leak, const struct ky_task *task, const uint64
 		      (polls->end_ns[index] < times_ns[PARTS - 1] ||
 		       task->first_ns >= times_ns[PARTS - 1]);
 	leak->outside += polls->points[index] == KY_IDLE_OUTSIDE;
+	leak->timers += polls->points[index] == KY_IDLE_TIMER;
 	if (!leak->first_ns || task->first_ns < leak->first_ns)
 		leak->first_ns = task->first_ns;
 }
@@ -54,13 +55,14 @@ static void report(struct ky_findings *findings, const struct leak *leak, uint32
 {
 	const struct ky_facts *facts = &findings->facts;
 	uint64_t at_end = leak->alive[PARTS];
+	bool are_timers = ky_share_ppm(leak->timers, at_end) >= KY_FIND_HALF_PPM;
 	struct ky_finding *found = ky_findings_add(findings, KY_FINDING_TASK_LEAK);
 
 	if (!found)
 		return;
 	found->culprit.kind = "task";
 	found->culprit.task = name;
-	found->confidence = KY_CONFIDENCE_LIKELY;
+	found->confidence = are_timers ? KY_CONFIDENCE_POSSIBLE : KY_CONFIDENCE_LIKELY;
 	found->victims = at_end;
 	ky_finding_judge(found, ky_share_ppm(at_end, living), judged_ns - leak->first_ns);
 	ky_text(&found->statement, "Tasks of ");
@@ -72,6 +74,9 @@ static void report(struct ky_findings *findings, const struct leak *leak, uint32
 	ky_text(&found->statement, " at its end, of which ");
 	ky_say_count(&found->statement, leak->idle);
 	ky_text(&found->statement, " were polled at most 4 times and then never again.");
+	if (are_timers)
+		ky_text(&found->statement,
+			" They wait for timers that are not due before the end.");
 	ky_text(&found->impact, "They are ");
 	ky_say_ppm(&found->impact, found->score_ppm);
 	ky_text(&found->impact,
