@@ -195,7 +195,11 @@ impl Run {
             Victims::Own | Victims::Queued => harm.own.verdict(),
             Victims::Others => harm.others.verdict(),
             Victims::All => harm.own.with(&harm.others).verdict(),
-            Victims::Stuck => between(harm.own.worst_ns, STUCK_NS_NONE, STUCK_NS_MIN),
+            // What it waits for has others waiting, too.
+            Victims::Stuck => match between(harm.own.worst_ns, STUCK_NS_NONE, STUCK_NS_MIN) {
+                "healthy" if harm.others.verdict() != "healthy" => "either",
+                verdict => verdict,
+            },
             Victims::Growth => between(harm.grown, GROWTH_NONE, GROWTH_MIN),
             Victims::Burden => between(burden_ppm, BURDEN_PPM_NONE, BURDEN_PPM_MIN),
             Victims::None => "healthy",

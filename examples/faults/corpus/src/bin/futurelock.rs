@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
+const HELD: Duration = Duration::from_millis(20);
 static STOCK: Mutex<u64> = Mutex::const_new(0);
 static AT_NS: OnceLock<u64> = OnceLock::new();
 
@@ -40,9 +41,9 @@ async fn recount(run: std::sync::Arc<Run>) {
     tokio::time::sleep(Duration::from_nanos(left_ns)).await;
     while !run.is_over() {
         let stock = STOCK.lock().await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(HELD).await;
         drop(stock);
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(HELD).await;
     }
 }
 
@@ -58,7 +59,12 @@ fn main() {
         }
     });
     runtime.shutdown_timeout(Duration::from_millis(200));
-    let culprit = vec![NAMES[run.hit].into()];
-    let findings = &["futurelock"];
+    let mut culprit = vec![NAMES[run.hit].into()];
+    let mut findings: &[_] = &["futurelock"];
+    if stuck_ns < 2 * HELD.as_nanos() as u64 {
+        // Then the lock was held once, and that is what all waited for.
+        culprit.push("recount".into());
+        findings = &["futurelock", "async_lock_held"];
+    }
     run.end(stuck_ns / 1000, Expected { findings, culprit, victims: Victims::Stuck });
 }
