@@ -181,8 +181,8 @@ static void wakes__filter_follows_threads_and_reports_timers(void **state)
 	assert_int_equal(ky_wakes_lost(wakes), 0);
 	ky_wakes_close(wakes);
 	assert_true(seen.by_interrupt > 0 && seen.by_interrupt <= WAKES + 2);
-	/* Seen with Linux 6.18, in one run of thirty: it leaves out events of an interrupt, as if it
-	 * were inside another event, and counts them nowhere (test_wakes() of wake_source.c). */
+	/* Linux 6.18, in one run of thirty: it leaves out events of an interrupt, as if it were
+	 * inside another event, and counts them nowhere (test_wakes() of wake_source.c). */
 	if (seen.by_interrupt < WAKES) {
 		print_message("# the kernel reported %u of %u timers\n", seen.by_interrupt, WAKES);
 		skip();
