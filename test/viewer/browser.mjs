@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The page in a real browser: opened from disk, as a user does, with its own policy in force.
-import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -90,14 +90,23 @@ export async function watchPicture(page) {
   });
 }
 
-/** Resident memory of the largest renderer, in MiB. */
-export async function rendererMib() {
+/** Memory of the renderers, in MiB, the largest first: resident; of that what no file is behind;
+ * and resident with each shared page by its share. */
+export async function renderersMib() {
   const cdp = await (await start()).newBrowserCDPSession();
   const { processInfo } = await cdp.send("SystemInfo.getProcessInfo");
-  const kib = processInfo
+  const mib = (text, key) =>
+    Math.round(Number(new RegExp(`^${key}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? 0) / 1024);
+  return processInfo
     .filter((one) => one.type === "renderer")
-    .map((one) => Number(execFileSync("ps", ["-o", "rss=", "-p", String(one.id)]).toString()));
-  return Math.round(Math.max(...kib) / 1024);
+    .map(({ id }) => {
+      const text = readFileSync(`/proc/${id}/smaps_rollup`, "utf8");
+      return { rss: mib(text, "Rss"), anonymous: mib(text, "Anonymous"), pss: mib(text, "Pss") };
+    })
+    .sort((a, b) => b.rss - a.rss);
 }
+
+/** Resident memory of the largest renderer. */
+export const rendererMib = async () => (await renderersMib())[0].rss;
 
 export const state = (page) => page.evaluate(() => window.kymo.state());

@@ -3,7 +3,7 @@
 // picture and to the findings; frames while zooming and while moving, how far apart they are and
 // what one costs the page's own thread; memory of the renderer.
 // Measured times decide no test: this is for people, on a machine that does nothing else.
-import { newPage, open, rendererMib, state, stop } from "./browser.mjs";
+import { newPage, open, renderersMib, state, stop } from "./browser.mjs";
 
 const STEPS = 120;
 const LOOKING_MS = 2000; // for a file, as a person does before choosing one
@@ -54,6 +54,10 @@ async function frames(page, at, isMove) {
   return { ...quantiles(intervals), task_ms: each("task"), script_ms: each("script") };
 }
 
+// An empty page, in the same browser: what of the memory is not the trace's.
+const blank = await newPage({ url: "about:blank", width: 1920, height: 1080 });
+const [empty] = await renderersMib();
+await blank.close();
 const page = await newPage({ width: 1920, height: 1080 });
 page.cdp = await page.context().newCDPSession(page);
 await page.cdp.send("Performance.enable");
@@ -72,6 +76,7 @@ const steps = Object.fromEntries(
     Math.round(marks[`kymo-${name}`] - marks[`kymo-${names[index - 1] ?? "open"}`]),
   ]),
 );
+const [opened] = await renderersMib();
 const { canvas } = await state(page);
 const x = canvas.x + canvas.labels + 600;
 const y = canvas.y + 100;
@@ -87,7 +92,7 @@ console.log(
     ready_ms: Math.round(marks["kymo-ready"] - marks["kymo-open"]),
     zoom_ms: zoom,
     move_ms: move,
-    renderer_mib: await rendererMib(),
+    renderer_mib: { empty, opened, moved: (await renderersMib())[0] },
   }),
 );
 await stop();
