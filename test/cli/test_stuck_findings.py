@@ -206,6 +206,29 @@ def accepting(spawners=1, pending=5):
     return trace
 
 
+def driven(polls=10, length=20 * MS, is_current=True, sampled=True):
+    """A root is polled for long, again and again, and a task that became ready meanwhile waits."""
+    trace, root = started(), 1 << 39 | is_current << 32 | 1
+    for number in range(60):  # the sampler is on
+        trace.poll(MS + number * 20 * MS, MS + number * 20 * MS + 90_000, 3, "app::other")
+        trace.cpu(MS + number * 20 * MS + 50_000, 1000, 3, MS + number * 20 * MS, OWN)
+    for number in range(polls):
+        at = (3 + 100 * number) * MS
+        trace.event("WakeEventEvent", at + length // 2, ("waker_task_id", "VARINT", 0),
+                    ("woken_task_id", "VARINT", 8), ("target_worker", "U8", 0),
+                    ("origin", "U8", 3), ("callchain", "STACK", ()), ("tid", "VARINT", 0))
+        trace.event("RootPollEvent", at + length + 10_000, ("task_id", "VARINT", root),
+                    ("name", "STRING", b"block_on (current-thread)"), ("tid", "U32", 11),
+                    ("begin_min_ns", "VARINT", at - 10_000), ("begin_max_ns", "VARINT", at),
+                    ("end_min_ns", "VARINT", at + length), ("woken_ns", "VARINT", at - 5000),
+                    ("pending", "BOOL", 1))
+        if sampled:
+            trace.cpu(at + length // 2, length, 0, 0, OWN)
+        trace.poll(at + length + 20_000, at + length + 30_000, 8, "app::tick")
+    trace.event("WorkerUnparkEvent", 2 * MS, ("worker_id", "VARINT", 0), ("tid", "U32", 11))
+    return trace
+
+
 def streamed(tasks, length=300_000):
     """Tasks of app::trade of one worker: each is polled, yields, and is woken after the others."""
     trace = started().symbol(0x300, "tokio::runtime::scheduler::defer::Defer::wake", 1)
@@ -293,6 +316,16 @@ class StuckFindings(Cli):
                          ("accept_delayed", "possible", "app::listen1"))
         self.assertEqual(self.alarms(accepting(spawners=2)), [])
         self.assertEqual(self.alarms(accepting(pending=0)), [])
+
+    def test_the_future_that_drives_a_runtime_holds_its_tasks(self):
+        (one,) = self.said(driven())
+        self.assertEqual((one["id"], one["culprit"]["task"], one["culprit"]["function"]),
+                         ("cpu_heavy_poll", "block_on (current-thread)", "app::work"))
+        self.assertEqual(one["impact"]["victims"], 10)
+        self.assertEqual(self.alarms(driven(sampled=False)),
+                         [("blocking_call", "block_on (current-thread)")])
+        for trace in (driven(polls=2), driven(length=2 * MS), driven(is_current=False)):
+            self.assertEqual(self.alarms(trace), [])
 
     def test_more_tasks_that_never_wait_than_workers(self):
         self.assertEqual(self.alarms(streamed(3)), [("overload", "app::trade")])

@@ -20,6 +20,7 @@ void ky_find_lock_convoy(struct ky_findings *findings); /* after the long polls 
 void ky_find_lost_wakes(struct ky_findings *findings, const struct ky_last_polls *polls);
 void ky_find_overload(struct ky_findings *findings);
 void ky_find_queue_growth(struct ky_findings *findings, const struct ky_last_polls *polls);
+void ky_find_root_polls(struct ky_findings *findings); /* after the starvation */
 void ky_find_recorder_losses(struct ky_findings *findings);
 void ky_find_recorder_setup(struct ky_findings *findings);
 void ky_find_redundant_wakes(struct ky_findings *findings);

@@ -41,8 +41,8 @@ static void (*const finders[])(struct ky_findings *) = {
 	ky_find_herds,           ky_find_self_wakes,     ky_find_redundant_wakes,
 	ky_find_driver_gaps,     ky_find_held_resources, ky_find_accept_queues,
 	ky_find_accept_delays,   ky_find_handovers,      find_idle,
-	ky_find_timed_out_waits, ky_find_hot_workers,    ky_find_recorder_losses,
-	ky_find_recorder_setup,  ky_find_uninstrumented,
+	ky_find_timed_out_waits, ky_find_hot_workers,    ky_find_root_polls,
+	ky_find_recorder_losses, ky_find_recorder_setup, ky_find_uninstrumented,
 };
 
 const char *ky_finding_name(const struct ky_finding *finding)

@@ -208,7 +208,8 @@ static void report(struct ky_findings *findings, const struct held_waits *held,
 	struct ky_finding *found, *same;
 	uint32_t most = 0, share_ppm, user_ppm = 0;
 	uint32_t user = said->id == KY_FINDING_BLOCKING_POOL_EXHAUSTED ?
-				ky_pool_user(facts, &user_ppm) :
+				ky_pool_user(facts, facts->trace->tasks[held->longest->task].name,
+					     &user_ppm) :
 				KY_NONE;
 
 	for (uint32_t i = 1; i <= facts->kind_count; i++)

@@ -166,8 +166,9 @@ static void report(struct ky_findings *findings, const struct pool_line *line,
 		   const struct ky_last_polls *polls)
 {
 	const struct ky_facts *facts = &findings->facts;
-	uint32_t user_ppm = 0, user = ky_pool_user(facts, &user_ppm);
-	uint32_t task = user != KY_NONE ? user : facts->trace->tasks[line->first].name;
+	uint32_t in_line = facts->trace->tasks[line->first].name, user_ppm = 0;
+	uint32_t user = ky_pool_user(facts, in_line, &user_ppm);
+	uint32_t task = user != KY_NONE ? user : in_line;
 	struct ky_finding *found = ky_findings_of_task(findings, KY_FINDING_BLOCKING_POOL_EXHAUSTED,
 						       task);
 

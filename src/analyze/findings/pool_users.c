@@ -37,11 +37,19 @@ static uint32_t user_of(const struct ky_trace *trace, const struct ky_blocking_r
 		return run->name;
 	if (run->waiter != KY_NONE)
 		return trace->tasks[run->waiter].name;
-	/* One of several functions that the compiler made one of. */
 	return name && !is_librarys(name) ? run->name : KY_NONE;
 }
 
-uint32_t ky_pool_user(const struct ky_facts *facts, uint32_t *share_ppm)
+/* One of several functions that the compiler made one of: it says nothing of those in line where
+ * theirs is among them. */
+static bool is_folded_with(const struct ky_trace *trace, uint32_t name, uint32_t in_line)
+{
+	const char *text = ky_trace_name(trace, name), *other = ky_trace_name(trace, in_line);
+
+	return text && other && ky_text_contains(text, " or ") && ky_text_contains(text, other);
+}
+
+uint32_t ky_pool_user(const struct ky_facts *facts, uint32_t in_line, uint32_t *share_ppm)
 {
 	const struct ky_trace *trace = facts->trace;
 	struct pool_user users[USERS_MAX];
@@ -68,5 +76,7 @@ uint32_t ky_pool_user(const struct ky_facts *facts, uint32_t *share_ppm)
 			most = at;
 	}
 	*share_ppm = count ? ky_share_ppm(users[most].ns, all_ns) : 0;
-	return *share_ppm >= KY_FIND_HALF_PPM ? users[most].name : KY_NONE;
+	return *share_ppm >= KY_FIND_HALF_PPM && !is_folded_with(trace, users[most].name, in_line) ?
+		       users[most].name :
+		       KY_NONE;
 }
