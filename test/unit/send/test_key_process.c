@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
+#include "../../lib/under_valgrind.h"
 
 #include <errno.h>
 #include <send/http_client.h>
@@ -83,7 +84,9 @@ static void key_process__says_why_there_are_none(void **state)
 	assert_string_equal(run("sh -c 'kill -9 $$'", 0), "");
 	assert_non_null(strstr(why, "sh died of signal 9"));
 	assert_string_equal(run("/nowhere/keys canary", 0), "");
-	assert_non_null(strstr(why, "/nowhere/keys cannot be started"));
+	/* Under Valgrind a child of posix_spawn() has memory of its own, and cannot say why. */
+	assert_non_null(strstr(why, test_is_under_valgrind() ? "/nowhere/keys exits with 127" :
+							       "/nowhere/keys cannot be started"));
 	assert_null(strstr(why, "canary"));
 	assert_string_equal(run("a 'b", 0), "");
 	assert_non_null(strstr(why, "each quote has its end"));
