@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Long polls of the future of a block_on that drives a runtime of the current thread: while it
- * runs, no task of the runtime is polled, and the driver is not checked for timers and I/O. They are
- * known by their bounds, and what they cost by samples alone. */
+ * runs, no task of the runtime is polled, and the driver is not checked for timers and I/O. Such
+ * polls are known by their bounds, and what they cost by samples alone. */
 #include <analyze/findings/find.h>
 
 #include <analyze/culprit.h>
