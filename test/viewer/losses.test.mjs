@@ -106,7 +106,7 @@ test("a thread's loss is on its lane alone, one of all threads on every lane", a
 test("words say how many records, and why", async () => {
   const lost = page.locator(".top .lost");
   assert.equal(await lost.first().textContent(), "1,234 records lost");
-  assert.match(await lost.first().getAttribute("title"), /1,234: overwritten/);
+  assert.match(await lost.first().getAttribute("title"), /1,234 records lost: overwritten/);
   assert.match(await page.locator(".legend").textContent(), /records lost/);
   const tip = page.locator(".lanes .tip");
   const middle = await placeOf((LOSS.from + LOSS.to) / 2, 1);

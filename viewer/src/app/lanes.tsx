@@ -241,7 +241,7 @@ function Lanes({ store }: { store: Store }) {
           `at ${moment(hit.start_ns, store.clock, 1000)}`,
         ]
       : [moment(time, store.clock, step)];
-    if (loss) words.push(lossWords(loss));
+    if (loss) words.push(lossWords(loss, "here"));
     say(words.join(" · "), x, y);
   };
 

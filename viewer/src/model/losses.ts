@@ -12,7 +12,8 @@ export function lostWords(records: number): string {
   return records === 1 ? "one record lost" : `${count(records)} records lost`;
 }
 
-export function lossWords(loss: Loss): string {
+/** where: "here", or nothing. */
+export function lossWords(loss: Loss, where = ""): string {
   const what = loss.records ? lostWords(loss.records) : "nothing recorded";
-  return `${what} here: ${loss.cause}`;
+  return `${what}${where && ` ${where}`}: ${loss.cause}`;
 }

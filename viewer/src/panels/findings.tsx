@@ -100,7 +100,7 @@ export function Findings({ store }: { store: Store }) {
       <section class="findings" aria-label="Findings">
         <h2>Findings</h2>
         <p class="faint pad" role="status">
-          Finding what was slow …
+          {store.phase === "failed" ? "There is nothing to look at." : "Finding what was slow …"}
         </p>
       </section>
     );

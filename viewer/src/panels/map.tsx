@@ -82,6 +82,7 @@ export function MapStrip({ store, mapped }: { store: Store; mapped: Mapped }) {
     store.redraw();
   };
   const { shown, whole, part } = mapped;
+  const wrong = mapped.sentence || store.sentence; // of the map; of the part that is decoded
   const clock = store.clock;
   return (
     <div class="map">
@@ -99,8 +100,8 @@ export function MapStrip({ store, mapped }: { store: Store; mapped: Mapped }) {
         onDblClick={() => mapped.zoom({ from: 0, to: whole?.duration_ns ?? 1 })}
       />
       <p class="map-words" role="status">
-        {mapped.sentence ? (
-          <span class="wrong">{mapped.sentence}</span>
+        {wrong ? (
+          <span class="wrong">{wrong}</span>
         ) : mapped.isReading ? (
           "Decoding …"
         ) : words ? (
