@@ -95,9 +95,9 @@ bool ky_answer_json(const uint8_t *bytes, size_t count, const char *key, char *o
 
 bool ky_answer_json_number(const uint8_t *bytes, size_t count, const char *key, uint64_t *out)
 {
-	size_t at = find_value(bytes, count, key), digits = 0;
+	size_t from = find_value(bytes, count, key), at = from;
 
-	for (*out = 0; at < count && bytes[at] >= '0' && bytes[at] <= '9' && digits < 18; at++)
-		*out = 10 * *out + bytes[at] - '0', digits++;
-	return digits && at < count && strchr(" \t\r\n,}", bytes[at]) && bytes[at];
+	for (*out = 0; at < count && bytes[at] >= '0' && bytes[at] <= '9' && at - from < 18; at++)
+		*out = 10 * *out + (bytes[at] - (uint64_t)'0');
+	return at > from && at < count && strchr(" \t\r\n,}", bytes[at]) && bytes[at];
 }
