@@ -20,9 +20,14 @@ function choose(open: (files: FileList) => Promise<void>): void {
   const input = document.createElement("input");
   input.type = "file";
   input.multiple = true;
+  // In the document until something is chosen: a browser may forget one that nobody holds.
+  input.hidden = true;
+  input.oncancel = () => input.remove();
   input.onchange = () => {
+    input.remove();
     if (input.files) void open(input.files);
   };
+  document.body.append(input);
   input.click();
 }
 
