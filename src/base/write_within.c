@@ -6,15 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int ky_write_within(int fd, uint64_t at, const void *bytes, size_t count)
+int ky_write_at(int fd, uint64_t at, const void *bytes, size_t count)
 {
 	const uint8_t *from = bytes;
-	struct stat st;
 
-	if (fstat(fd, &st) != 0)
-		return -errno;
-	if (at > (uint64_t)st.st_size || count > (uint64_t)st.st_size - at)
-		return KYMO_E_TRUNCATED;
 	while (count > 0) {
 		ssize_t done = pwrite(fd, from, count, (off_t)at);
 
@@ -27,4 +22,15 @@ int ky_write_within(int fd, uint64_t at, const void *bytes, size_t count)
 		count -= (size_t)done;
 	}
 	return 0;
+}
+
+int ky_write_within(int fd, uint64_t at, const void *bytes, size_t count)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	if (at > (uint64_t)st.st_size || count > (uint64_t)st.st_size - at)
+		return KYMO_E_TRUNCATED;
+	return ky_write_at(fd, at, bytes, count);
 }

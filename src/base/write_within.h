@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* write_within.h - stores into a file that others can truncate: the file never grows by it.
+/* write_within.h - stores into a file at a place.
  * Threads: any.
  */
 #ifndef KY_BASE_WRITE_WITHIN_H
@@ -8,8 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes all of it where the file as it is now reaches so far, and else nothing. Returns 0;
- * KYMO_E_TRUNCATED: the file ends before at + count; -errno; -ENOSPC. */
+/* Writes all of it. Returns 0; -errno; -ENOSPC. */
+int ky_write_at(int fd, uint64_t at, const void *bytes, size_t count);
+
+/* The same of a file that others can truncate, which never grows by it: all where the file as it is
+ * now reaches so far, and else nothing. Returns also KYMO_E_TRUNCATED: the file ends before at + count. */
 int ky_write_within(int fd, uint64_t at, const void *bytes, size_t count);
 
 #endif

@@ -4,6 +4,7 @@
 #include <symbol/unpacked_object.h>
 
 #include <base/alloc.h>
+#include <base/write_within.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,24 +56,6 @@ static int read_at(int fd, uint64_t offset, void *out, size_t count)
 	return 0;
 }
 
-static int write_at(int fd, uint64_t offset, const void *bytes, size_t count)
-{
-	const uint8_t *from = bytes;
-
-	while (count > 0) {
-		ssize_t put = pwrite(fd, from, count, (off_t)offset);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put < 0 ? -errno : -ENOSPC;
-		from += put;
-		offset += (uint64_t)put;
-		count -= (size_t)put;
-	}
-	return 0;
-}
-
 static int copy(struct unpacking *file, uint64_t offset, uint64_t count)
 {
 	int err = 0;
@@ -82,7 +65,7 @@ static int copy(struct unpacking *file, uint64_t offset, uint64_t count)
 
 		err = read_at(file->from, offset, file->in, piece);
 		if (!err)
-			err = write_at(file->to, offset, file->in, piece);
+			err = ky_write_at(file->to, offset, file->in, piece);
 		offset += piece;
 		count -= piece;
 	}
@@ -105,7 +88,7 @@ static int fill(struct unpacking *file, struct packed *packed)
 static int drain(struct unpacking *file, struct packed *packed, size_t count)
 {
 	int err = count > packed->to_left ? KYMO_E_CORRUPT :
-					    write_at(file->to, packed->to, file->out, count);
+					    ky_write_at(file->to, packed->to, file->out, count);
 
 	packed->to += count;
 	packed->to_left -= err ? 0 : count;
@@ -279,10 +262,10 @@ static int put_all(struct unpacking *file, Elf64_Ehdr *header)
 	file->end = (file->end + 7) & ~UINT64_C(7);
 	header->e_shoff = file->end;
 	if (!err)
-		err = write_at(file->to, 0, header, sizeof(*header));
+		err = ky_write_at(file->to, 0, header, sizeof(*header));
 	if (!err)
-		err = write_at(file->to, file->end, file->sections,
-			       file->section_count * sizeof(*file->sections));
+		err = ky_write_at(file->to, file->end, file->sections,
+				  file->section_count * sizeof(*file->sections));
 	return err;
 }
 
