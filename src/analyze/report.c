@@ -8,6 +8,7 @@
 #include <analyze/worst_heap.h>
 #include <base/alloc.h>
 #include <base/bytes.h>
+#include <base/earlier.h>
 #include <errno.h>
 #include <read/handovers.h>
 #include <read/sort.h>
@@ -162,11 +163,7 @@ static uint64_t overlap(uint64_t start_ns, uint64_t duration_ns, uint64_t from_n
 {
 	uint64_t end_ns = start_ns + duration_ns < start_ns ? UINT64_MAX : start_ns + duration_ns;
 
-	if (start_ns < from_ns)
-		start_ns = from_ns;
-	if (end_ns > to_ns)
-		end_ns = to_ns;
-	return end_ns > start_ns ? end_ns - start_ns : 0;
+	return ky_overlap(start_ns, end_ns, from_ns, to_ns);
 }
 
 /* ... without the time in which the process was stopped. */

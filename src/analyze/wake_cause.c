@@ -151,10 +151,13 @@ static bool exceed_events(struct ky_wake_namer *namer)
 	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
 		const struct ky_column *wakes = &trace->workers[worker].wakes;
 		struct ky_wake wake = {.time_ns = 0};
-		uint64_t in_loop = 0;
+		uint64_t in_loop = 0, count = 0;
+		struct ky_cursor at;
+		bool is_going;
 
-		for (uint64_t row = 0; row < wakes->row_count && row < LOOP_WAKES_MAX; row++) {
-			ky_trace_wake(trace, worker, row, &wake);
+		for (is_going = ky_cursor_begin(&at, wakes, 0); is_going && count < LOOP_WAKES_MAX;
+		     is_going = ky_cursor_next(&at), count++) {
+			ky_trace_wake_at(trace, worker, &at, &wake);
 			in_loop += wake.stack != KY_NONE &&
 				   of_stack(namer, wake.stack).kind == WAKE_LOOP;
 		}

@@ -4,7 +4,9 @@
 
 #include <drain/task_ready.h>
 
-_Static_assert(KY_TASK_ID_ROOT == KYMO_ROOT_BIT, "readers know it by that bit");
+_Static_assert(KY_TASK_ID_ROOT == KYMO_ROOT_BIT &&
+		       KY_TASK_ID_ROOT_OF_RUNTIME == KYMO_ROOT_OF_RUNTIME,
+	       "readers know it by these bits");
 
 static struct ky_drain_root *take(struct ky_convert *convert, uint64_t id)
 {

@@ -18,6 +18,7 @@
 
 /* Of a task's id: a root, the future of a block_on. */
 #define KY_TASK_ID_ROOT (UINT64_C(1) << 39)
+#define KY_TASK_ID_ROOT_OF_RUNTIME (UINT64_C(1) << 32) /* of the current thread */
 /* From this bit on: which copy of the runtime's library, each of which counts its own tasks. */
 #define KY_TASK_COPY_SHIFT 48
 

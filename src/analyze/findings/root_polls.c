@@ -9,8 +9,7 @@
 #include <base/alloc.h>
 #include <base/earlier.h>
 #include <base/text.h>
-
-#define ROOT_OF_RUNTIME (UINT64_C(1) << 32) /* of the current thread; RootPollEvent */
+#include <wire/trc.h>
 
 struct root_case {
 	uint32_t task, tid;
@@ -21,13 +20,6 @@ struct root_case {
 	uint32_t stack_count, capacity;
 	const struct ky_trace_root_poll *longest;
 };
-
-static uint64_t overlap(uint64_t from_ns, uint64_t to_ns, uint64_t other_from, uint64_t other_to)
-{
-	from_ns = ky_later(from_ns, other_from);
-	to_ns = ky_earlier(to_ns, other_to);
-	return to_ns > from_ns ? to_ns - from_ns : 0;
-}
 
 /* Tasks of a LocalSet are polled within it. */
 static uint64_t inner_ns(const struct ky_trace *trace, const struct ky_trace_root_poll *root)
@@ -45,8 +37,8 @@ static uint64_t inner_ns(const struct ky_trace *trace, const struct ky_trace_roo
 			ky_trace_poll(trace, worker, row, &poll);
 			if (poll.start_ns >= root->end_min_ns)
 				break;
-			ns += overlap(poll.start_ns, poll.start_ns + poll.duration_ns,
-				      root->begin_max_ns, root->end_min_ns);
+			ns += ky_overlap(poll.start_ns, poll.start_ns + poll.duration_ns,
+					 root->begin_max_ns, root->end_min_ns);
 		}
 	}
 	return ns;
@@ -73,8 +65,8 @@ static void add_behind(struct root_case *one, const struct ky_trace *trace,
 				break;
 			ns = poll.delay_state ?
 				     0 :
-				     overlap(poll.start_ns - poll.delay_ns, poll.start_ns,
-					     root->begin_max_ns, root->end_min_ns);
+				     ky_overlap(poll.start_ns - poll.delay_ns, poll.start_ns,
+						root->begin_max_ns, root->end_min_ns);
 			one->behind_ns += ns;
 			one->victims += ns > 0;
 		}
@@ -84,11 +76,11 @@ static void add_behind(struct root_case *one, const struct ky_trace *trace,
 static bool add_samples(struct root_case *one, const struct ky_samples *samples,
 			const struct ky_trace_root_poll *root)
 {
-	for (uint32_t i = 0; i < samples->row_count; i++) {
+	for (uint32_t i = ky_samples_of_from(samples, KY_STACK_CPU, root->begin_max_ns);
+	     i < samples->row_count && samples->rows[i].time_ns <= root->end_min_ns; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
 
-		if (row->kind != KY_STACK_CPU || row->tid != root->tid || row->stack == KY_NONE ||
-		    row->time_ns < root->begin_max_ns || row->time_ns > root->end_min_ns)
+		if (row->kind != KY_STACK_CPU || row->tid != root->tid || row->stack == KY_NONE)
 			continue;
 		if (ky_grow(&one->stacks, &one->capacity, one->stack_count + 1,
 			    sizeof(*one->stacks)))
@@ -229,7 +221,7 @@ void ky_find_root_polls(struct ky_findings *findings)
 		struct root_case one = {.task = i};
 
 		if (!(trace->tasks[i].flags & KY_TASK_ROOT) ||
-		    !(trace->tasks[i].id & ROOT_OF_RUNTIME))
+		    !(trace->tasks[i].id & KY_TASK_ID_ROOT_OF_RUNTIME))
 			continue;
 		if (!collect(&one, &findings->facts))
 			findings->failed = true;
