@@ -78,6 +78,16 @@ static void make_room(struct ky_shelf_copies *copies, const struct shelf_copy *s
 	}
 }
 
+/* After a fetch, whatever came of it. */
+static void count_held(struct ky_shelf_copies *copies, struct shelf_copy *copy)
+{
+	(void)pthread_mutex_lock(&copies->mutex);
+	copy->used_ns = ky_now_ns(CLOCK_MONOTONIC);
+	copy->held_bytes = copy->bytes.spans.bytes;
+	make_room(copies, copy);
+	(void)pthread_mutex_unlock(&copies->mutex);
+}
+
 static int say_too_much(const struct ky_shelf_copies *copies, uint64_t count, char *why)
 {
 	char wanted[KY_OUT_CELL_BYTES], most[KY_OUT_CELL_BYTES];
@@ -102,11 +112,7 @@ static int fetch(void *ctx, uint64_t from, uint64_t count, char *why)
 	(void)pthread_mutex_lock(&copies->fetch_mutex);
 	err = ky_sparse_copy_need(&copy->bytes, &copies->client, from, from + count, &index,
 				  reason);
-	(void)pthread_mutex_lock(&copies->mutex);
-	copy->used_ns = ky_now_ns(CLOCK_MONOTONIC);
-	copy->held_bytes = copy->bytes.spans.bytes;
-	make_room(copies, copy);
-	(void)pthread_mutex_unlock(&copies->mutex);
+	count_held(copies, copy);
 	(void)pthread_mutex_unlock(&copies->fetch_mutex);
 	if (err)
 		(void)snprintf(why, KY_SERVED_WHY_BYTES, "%.200s: %.500s",
@@ -137,11 +143,7 @@ static void gather(void *ctx, const struct ky_byte_span *spans, uint32_t count)
 	if (!copies->client.gives_no_ranges)
 		ky_sparse_copy_gather(&copy->bytes, copies->bucket, spans, count, is_stopped,
 				      copies);
-	(void)pthread_mutex_lock(&copies->mutex);
-	copy->used_ns = ky_now_ns(CLOCK_MONOTONIC);
-	copy->held_bytes = copy->bytes.spans.bytes;
-	make_room(copies, copy);
-	(void)pthread_mutex_unlock(&copies->mutex);
+	count_held(copies, copy);
 	(void)pthread_mutex_unlock(&copies->fetch_mutex);
 }
 
