@@ -12,7 +12,7 @@
 int ky_write_at(int fd, uint64_t at, const void *bytes, size_t count);
 
 /* The same of a file that others can truncate, which never grows by it: all where the file as it is
- * now reaches so far, and else nothing. Returns also KYMO_E_TRUNCATED: the file ends before at + count. */
+ * now reaches so far, and else nothing. Also KYMO_E_TRUNCATED: it ends before at + count. */
 int ky_write_within(int fd, uint64_t at, const void *bytes, size_t count);
 
 #endif
