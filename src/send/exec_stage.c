@@ -7,16 +7,13 @@
 #include <base/now.h>
 #include <elf/run_target.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <poll.h>
-#include <proc/clean_spawn.h>
+#include <send/child_command.h>
 #include <send/retry.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,8 +30,7 @@ struct exec_stage {
 	uint64_t limit_ns, end_ns;
 	uint64_t finish_ns; /* atomic */
 	struct ky_retry retry;
-	pid_t pid; /* 0: nothing runs */
-	int pid_fd, output_fd;
+	struct ky_child_command child; /* pid 0: nothing runs */
 	bool was_killed;
 	/* the line that is being read, and the last whole one that says something */
 	char line[LINE_BYTES], last[LINE_BYTES];
@@ -86,54 +82,17 @@ static void make_environment(struct exec_stage *stage, const struct kymo_segment
 
 /* ---- its start ---- */
 
-static int set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes,
-		  const struct kymo_segment *segment, int output_fd)
+static int start(struct exec_stage *stage, const struct kymo_segment *segment)
 {
 	char self[32];
+	int err;
 
 	/* Opened anew, so that its offset is the command's own. */
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", segment->fd);
-	if (posix_spawn_file_actions_init(files) != 0)
-		return -ENOMEM;
-	if (ky_clean_spawn_init(attributes, true)) {
-		posix_spawn_file_actions_destroy(files);
-		return -ENOMEM;
-	}
-	if (posix_spawn_file_actions_addopen(files, STDIN_FILENO, self, O_RDONLY, 0) != 0 ||
-	    posix_spawn_file_actions_adddup2(files, output_fd, STDOUT_FILENO) != 0 ||
-	    posix_spawn_file_actions_adddup2(files, output_fd, STDERR_FILENO) != 0) {
-		posix_spawn_file_actions_destroy(files);
-		posix_spawnattr_destroy(attributes);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-static int start(struct exec_stage *stage, const struct kymo_segment *segment)
-{
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	int ends[2], err;
-
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return -errno;
-	err = set_up(&files, &attributes, segment, ends[1]);
-	if (!err) {
-		err = -posix_spawnp(&stage->pid, stage->words[0], &files, &attributes, stage->words,
-				    stage->environment);
-		posix_spawn_file_actions_destroy(&files);
-		posix_spawnattr_destroy(&attributes);
-	}
-	close(ends[1]);
-	if (err) {
-		close(ends[0]);
-		stage->pid = 0;
-		return err;
-	}
-	stage->output_fd = ends[0];
-	(void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	stage->pid_fd = (int)syscall(SYS_pidfd_open, stage->pid, 0);
-	return 0;
+	err = ky_child_command_start(&stage->child, stage->words, stage->environment, self, true);
+	if (err)
+		stage->child.pid = 0;
+	return err;
 }
 
 /* ---- while it runs ---- */
@@ -154,7 +113,7 @@ static bool read_output(struct exec_stage *stage)
 	char bytes[2048];
 
 	for (int round = 0; round < 64; round++) {
-		ssize_t got = read(stage->output_fd, bytes, sizeof(bytes));
+		ssize_t got = read(stage->child.output_fd, bytes, sizeof(bytes));
 
 		if (got <= 0)
 			return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -166,14 +125,6 @@ static bool read_output(struct exec_stage *stage)
 		}
 	}
 	return true;
-}
-
-static bool has_ended(const struct exec_stage *stage)
-{
-	siginfo_t info = {.si_pid = 0};
-
-	return waitid(P_PID, (id_t)stage->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-	       info.si_pid == stage->pid;
 }
 
 static void judge(struct exec_stage *stage, int status, struct kymo_stage_result *result)
@@ -203,28 +154,23 @@ static void judge(struct exec_stage *stage, int status, struct kymo_stage_result
 	result->again_ns = stage->retry.due_ns - now_ns;
 }
 
-/* Its group goes before it is reaped: the number is not another's until then. */
 static void reap(struct exec_stage *stage, struct kymo_stage_result *result)
 {
-	int status = 0;
+	int status;
 
-	(void)kill(-stage->pid, SIGKILL);
+	ky_child_command_kill(&stage->child);
 	(void)read_output(stage);
 	end_line(stage);
-	while (waitpid(stage->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	close(stage->output_fd);
-	if (stage->pid_fd >= 0)
-		close(stage->pid_fd);
-	stage->pid = 0;
+	status = ky_child_command_reap(&stage->child);
+	stage->child.pid = 0;
 	judge(stage, status, result);
 }
 
 static void step(void *ctx, uint32_t wait_ms, struct kymo_stage_result *result)
 {
 	struct exec_stage *stage = ctx;
-	struct pollfd fds[2] = {{.fd = stage->output_fd, .events = POLLIN},
-				{.fd = stage->pid_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = stage->child.output_fd, .events = POLLIN},
+				{.fd = stage->child.pid_fd, .events = POLLIN}};
 	uint64_t finish_ns = __atomic_load_n(&stage->finish_ns, __ATOMIC_RELAXED), now_ns;
 
 	result->answer = KYMO_STAGE_PENDING;
@@ -233,9 +179,10 @@ static void step(void *ctx, uint32_t wait_ms, struct kymo_stage_result *result)
 		(void)poll(fds + 1, 1, (int)wait_ms);
 	}
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	if (!has_ended(stage) && now_ns < stage->end_ns && now_ns < finish_ns)
+	if (!ky_child_command_has_ended(&stage->child) && now_ns < stage->end_ns &&
+	    now_ns < finish_ns)
 		return;
-	stage->was_killed = !has_ended(stage);
+	stage->was_killed = !ky_child_command_has_ended(&stage->child);
 	reap(stage, result);
 }
 
@@ -271,7 +218,7 @@ static void close_stage(void *ctx)
 	struct exec_stage *stage = ctx;
 	struct kymo_stage_result result = {.size = sizeof(result)};
 
-	if (stage && stage->pid)
+	if (stage && stage->child.pid)
 		reap(stage, &result);
 	if (stage)
 		ky_free(stage->text);

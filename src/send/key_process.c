@@ -6,24 +6,19 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <kymo/base.h>
 #include <poll.h>
-#include <proc/clean_spawn.h>
+#include <send/child_command.h>
 #include <send/http_client.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOWHERE "/dev/null"
 #define PART_BYTES 2048u
 
 struct key_process {
-	pid_t pid;
-	int pid_fd, output_fd;
+	struct ky_child_command child;
 	bool is_late, is_long;
 };
 
@@ -68,44 +63,6 @@ size_t ky_key_process_split(char *text, char **words, size_t words_max)
 	return count;
 }
 
-/* ---- its start ---- */
-
-static int start(struct key_process *process, char **words)
-{
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	int ends[2], err;
-
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return -errno;
-	err = posix_spawn_file_actions_init(&files) ? -ENOMEM : 0;
-	if (!err) {
-		err = ky_clean_spawn_init(&attributes, true);
-		if (!err) {
-			if (posix_spawn_file_actions_addopen(&files, STDIN_FILENO, NOWHERE,
-							     O_RDONLY, 0) ||
-			    posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO) ||
-			    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, NOWHERE,
-							     O_WRONLY, 0))
-				err = -ENOMEM;
-			else
-				err = -posix_spawnp(&process->pid, words[0], &files, &attributes,
-						    words, environ);
-			posix_spawnattr_destroy(&attributes);
-		}
-		posix_spawn_file_actions_destroy(&files);
-	}
-	close(ends[1]);
-	if (err) {
-		close(ends[0]);
-		return err;
-	}
-	process->output_fd = ends[0];
-	(void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	process->pid_fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-	return 0;
-}
-
 /* ---- while it runs ---- */
 
 /* False: it has closed its output, or has printed too much. */
@@ -113,7 +70,7 @@ static bool read_output(struct key_process *process, struct ky_buf *out)
 {
 	for (;;) {
 		size_t room = KY_KEY_PROCESS_BYTES_MAX - out->used;
-		ssize_t got = read(process->output_fd, out->bytes + out->used,
+		ssize_t got = read(process->child.output_fd, out->bytes + out->used,
 				   room < PART_BYTES ? room : PART_BYTES);
 
 		if (got < 0 && errno == EINTR)
@@ -129,20 +86,12 @@ static bool read_output(struct key_process *process, struct ky_buf *out)
 	}
 }
 
-static bool has_ended(const struct key_process *process)
-{
-	siginfo_t info = {.si_pid = 0};
-
-	return waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-	       info.si_pid == process->pid;
-}
-
 static void wait_for(struct key_process *process, struct ky_buf *out, uint64_t end_ns)
 {
-	struct pollfd fds[2] = {{.fd = process->output_fd, .events = POLLIN},
-				{.fd = process->pid_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = process->child.output_fd, .events = POLLIN},
+				{.fd = process->child.pid_fd, .events = POLLIN}};
 
-	while (!process->is_long && !has_ended(process)) {
+	while (!process->is_long && !ky_child_command_has_ended(&process->child)) {
 		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
 		process->is_late = now_ns >= end_ns;
@@ -150,26 +99,13 @@ static void wait_for(struct key_process *process, struct ky_buf *out, uint64_t e
 			return;
 		/* Where there is no pidfd, each tenth of a second. */
 		(void)poll(fds, 2,
-			   process->pid_fd < 0 ? 100 : (int)((end_ns - now_ns) / 1000000) + 1);
+			   process->child.pid_fd < 0 ? 100 :
+						       (int)((end_ns - now_ns) / 1000000) + 1);
 		if (fds[0].revents && !read_output(process, out))
 			fds[0].fd = -1;
 	}
 	if (!process->is_long)
 		(void)read_output(process, out);
-}
-
-/* Its group goes before it is reaped: the number is not another's until then. */
-static int reap(struct key_process *process)
-{
-	int status = 0;
-
-	(void)kill(-process->pid, SIGKILL);
-	while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	close(process->output_fd);
-	if (process->pid_fd >= 0)
-		close(process->pid_fd);
-	return status;
 }
 
 static int judge(const struct key_process *process, int status, const char *name, char *why)
@@ -197,9 +133,9 @@ static int judge(const struct key_process *process, int status, const char *name
 
 static int run(struct ky_buf *out, char **words, uint64_t limit_ns, char *why)
 {
-	struct key_process process = {.pid_fd = -1};
+	struct key_process process = {.is_late = false};
 	uint64_t end_ns = ky_now_ns(CLOCK_MONOTONIC) + limit_ns;
-	int err = start(&process, words);
+	int err = ky_child_command_start(&process.child, words, environ, "/dev/null", false);
 
 	if (err) {
 		snprintf(why, KY_HTTP_ERROR_BYTES,
@@ -208,7 +144,8 @@ static int run(struct ky_buf *out, char **words, uint64_t limit_ns, char *why)
 		return -ENOENT;
 	}
 	wait_for(&process, out, end_ns);
-	return judge(&process, reap(&process), words[0], why);
+	ky_child_command_kill(&process.child);
+	return judge(&process, ky_child_command_reap(&process.child), words[0], why);
 }
 
 int ky_key_process_run(struct ky_buf *out, const char *command, uint64_t limit_ns, char *why)
