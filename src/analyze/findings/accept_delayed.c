@@ -280,6 +280,8 @@ static void judge(struct ky_findings *findings, const uint8_t *is_accept, uint8_
 
 	if (!count)
 		count = find_spawner(findings, acceptors, numbers);
+	if (!count)
+		return;
 	add_waits(acceptors, numbers, facts, is_accept);
 	for (uint32_t i = 0; i < count; i++)
 		if (acceptors[i].longest && acceptors[i].waits >= acceptors[i].connections / 2 &&
