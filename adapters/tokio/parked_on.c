@@ -2,10 +2,13 @@
 #include "parked_on.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "io_keys.h"
 
 #define EVENTFD_LINK "anon_inode:[eventfd]"
 #define POLLER_LINK "anon_inode:[eventpoll]"
@@ -46,7 +49,10 @@ static void learn_poller(int poller)
 		const char *data = strstr(line, "data:");
 		long fd = strncmp(line, "tfd:", 4) == 0 ? strtol(line + 4, NULL, 10) : -1;
 
-		if (data && fd >= 0 && fd < KY_TOKIO_EVENTFD_MAX && ky_tokio_is_eventfd((int)fd))
+		if (!data || fd < 0 || fd > INT_MAX)
+			continue;
+		ky_tokio_io_key_note(strtoull(data + 5, NULL, 16), (int)fd);
+		if (ky_tokio_is_eventfd((int)fd))
 			ky_tokio_driver_note(poller, (int)fd, strtoull(data + 5, NULL, 16));
 	}
 	if (stream)

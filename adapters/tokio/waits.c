@@ -21,12 +21,10 @@
 #include "conns.h"
 #include "failing.h"
 #include "hooks.h"
+#include "io_keys.h"
 #include "nonblocking.h"
 #include "parked_on.h"
 #include "threads.h"
-
-#define READY_MAX 0xfffeu
-#define READY_FAILED 0xffffu
 
 #define LOCK_CONTENDED 2
 
@@ -74,22 +72,30 @@ static bool begin(struct wait_span *span, bool is_zero, const uint32_t *futex)
 	return span->role == ROLE_PARK;
 }
 
-static void end(const struct wait_span *span, uint32_t wait, long result)
+/* For kymo_unpark(). events: NULL of a futex wait. */
+static uint32_t ready_of(long result, const struct epoll_event *events)
 {
-	uint32_t ready = READY_FAILED;
+	if (result < 0)
+		return KYMO_READY_FAILED;
+	if (events && result == 1)
+		return kymo_ready_one(ky_tokio_io_key_descriptor(events[0].data.u64));
+	return result > (long)KYMO_READY_MAX ? KYMO_READY_MAX : (uint32_t)result;
+}
+
+static void end(const struct wait_span *span, uint32_t wait, long result,
+		const struct epoll_event *events)
+{
 	int saved = errno;
 
-	if (result >= 0)
-		ready = result > (long)READY_MAX ? READY_MAX : (uint32_t)result;
 	switch (span->role) {
 	case ROLE_NONE:
 	case ROLE_ROOT:
 		break;
 	case ROLE_PARK:
-		kymo_unpark(ready);
+		kymo_unpark(ready_of(result, events));
 		break;
 	case ROLE_TURN:
-		kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_DRIVER_TURN, ready, 1,
+		kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_DRIVER_TURN, ready_of(result, events), 1,
 			  ky_tokio_ticks() - span->ticks, 0, 0);
 		break;
 	case ROLE_WAIT:
@@ -150,7 +156,7 @@ static int on_epoll_wait(int fd, struct epoll_event *events, int count, int time
 	if (begin(&span, timeout == 0, NULL))
 		ky_tokio_park_in_driver(fd, timeout);
 	result = epoll_wait(fd, events, count, timeout);
-	end(&span, KYMO_WAIT_EPOLL, result);
+	end(&span, KYMO_WAIT_EPOLL, result, events);
 	return result;
 }
 
@@ -163,7 +169,7 @@ static int on_epoll_pwait(int fd, struct epoll_event *events, int count, int tim
 	if (begin(&span, timeout == 0, NULL))
 		ky_tokio_park_in_driver(fd, timeout);
 	result = epoll_pwait(fd, events, count, timeout, mask);
-	end(&span, KYMO_WAIT_EPOLL, result);
+	end(&span, KYMO_WAIT_EPOLL, result, events);
 	return result;
 }
 
@@ -178,7 +184,7 @@ static int on_epoll_pwait2(int fd, struct epoll_event *events, int count,
 		ky_tokio_park_in_driver(fd, timeout ? ms_of(timeout) : -1);
 	/* By number: older C libraries do not have it, and then no thread calls us. */
 	result = (int)syscall(SYS_epoll_pwait2, fd, events, count, timeout, mask, NSIG / 8);
-	end(&span, KYMO_WAIT_EPOLL, result);
+	end(&span, KYMO_WAIT_EPOLL, result, events);
 	return result;
 }
 
@@ -201,6 +207,8 @@ static int on_epoll_ctl(int poller, int operation, int fd, struct epoll_event *e
 	if (operation == EPOLL_CTL_ADD && result == 0)
 		ky_tokio_nonblocking_note(fd);
 	/* The kernel has read the event: it is there. */
+	if (operation != EPOLL_CTL_DEL && result == 0)
+		ky_tokio_io_key_note(event->data.u64, fd);
 	if (operation == EPOLL_CTL_ADD && result == 0 && ky_tokio_is_eventfd(fd))
 		ky_tokio_driver_note(poller, fd, event->data.u64);
 	return result;
@@ -284,7 +292,7 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 	else if (ky_tokio_self.depth)
 		ky_tokio_lock_note(address);
 	result = syscall(number, address, operation, value, timeout, address2, value3);
-	end(&span, KYMO_WAIT_FUTEX, result);
+	end(&span, KYMO_WAIT_FUTEX, result, NULL);
 	return result;
 }
 

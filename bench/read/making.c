@@ -68,6 +68,7 @@ void add_unpark(struct making *making, uint32_t worker)
 	ky_trc_enc_opt_varint(&making->enc, false, 0);
 	ky_trc_enc_u32(&making->enc, 1000 + worker);
 	ky_trc_enc_varint(&making->enc, 1);
+	ky_trc_enc_opt_varint(&making->enc, false, 0);
 	count_event(making);
 }
 

@@ -62,8 +62,8 @@ enum kymo_record {
 	KYMO_RECORD_SPAWN = 6,      /* arg: 0; word: task word */
 	KYMO_RECORD_TASK_END = 7,   /* an end outside a poll; word: task word */
 	KYMO_RECORD_PARK = 8,       /* arg: enum kymo_wait, time-out (kymo_park_timeout()) */
-	KYMO_RECORD_UNPARK = 9,     /* arg: ready count, saturating; 0xffff = failed */
-	/* zero-time-out wait; arg: ready count; word: duration in ticks */
+	KYMO_RECORD_UNPARK = 9,     /* arg: what was ready (KYMO_READY_*) */
+	/* zero-time-out wait; arg: what was ready; word: duration in ticks */
 	KYMO_RECORD_DRIVER_TURN = 10,
 	KYMO_RECORD_WORKER_BEGIN = 11, /* words: task word, runtime key, worker identity */
 	KYMO_RECORD_WORKER_END = 12,
@@ -183,6 +183,12 @@ enum kymo_wait {
 #define KYMO_PARK_TIMEOUT_NONE 1u       /* the wait has none */
 #define KYMO_PARK_TIMEOUT_ZERO 2u       /* and ms, rounded up */
 #define KYMO_PARK_TIMEOUT_MS_MAX 16381u /* so long, or longer */
+
+/* What was ready at an UNPARK or DRIVER_TURN. */
+#define KYMO_READY_MAX 0x7fffu    /* events that the wait brought: so many, or more */
+#define KYMO_READY_ONE 0x8000u    /* one event, of the descriptor in the bits below */
+#define KYMO_READY_FD_MAX 0x7ffeu /* a larger one is not said */
+#define KYMO_READY_FAILED 0xffffu
 
 enum kymo_drop_cause {
 	KYMO_DROP_SIGNAL = 1,   /* raised in a signal handler that interrupted an event of ours */

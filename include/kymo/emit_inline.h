@@ -184,10 +184,17 @@ static inline void kymo_park(uint32_t wait)
 	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_PARK, wait, 0, 0, 0, 0);
 }
 
-/* It woke up. ready_count: events that the wait brought, saturating; 0xffff: the wait failed. */
-static inline void kymo_unpark(uint32_t ready_count)
+/* For kymo_unpark(), where the wait brought one event. fd: -1 where it is not known. */
+static inline uint32_t kymo_ready_one(int fd)
 {
-	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_UNPARK, ready_count, 0, 0, 0, 0);
+	return fd >= 0 && fd <= (int)KYMO_READY_FD_MAX ? KYMO_READY_ONE | (uint32_t)fd : 1;
+}
+
+/* It woke up. ready: how many events the wait brought, up to KYMO_READY_MAX; kymo_ready_one();
+ * or KYMO_READY_FAILED. */
+static inline void kymo_unpark(uint32_t ready)
+{
+	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_UNPARK, ready, 0, 0, 0, 0);
 }
 
 /* This thread becomes a worker.

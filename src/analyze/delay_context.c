@@ -191,26 +191,6 @@ static uint64_t last_look(const struct ky_trace *trace, uint32_t worker, uint64_
 	return last_ns;
 }
 
-/* The look at the driver in which the task was woken: the last of its worker. */
-static bool find_look(const struct ky_trace *trace, uint32_t worker, uint64_t ns,
-		      struct ky_turn *out)
-{
-	const struct ky_worker *known = &trace->workers[worker];
-	uint64_t row = ky_column_find(&known->turns, ns + 1);
-	struct ky_park park;
-
-	*out = (struct ky_turn){0};
-	if (row)
-		ky_trace_turn(trace, worker, row - 1, out);
-	row = ky_column_find(&known->parks, ns + 1);
-	if (!row)
-		return out->end_ns != 0;
-	ky_trace_park(trace, worker, row - 1, &park);
-	if (park.wait == WAIT_DRIVER && park.start_ns + park.duration_ns > out->end_ns)
-		*out = (struct ky_turn){park.start_ns, park.start_ns + park.duration_ns, 0};
-	return out->end_ns != 0;
-}
-
 static void find_gap_poll(struct ky_delay_context *out, const struct ky_trace *trace,
 			  uint64_t from_ns, uint64_t to_ns)
 {
@@ -252,7 +232,7 @@ static void find_driver_gap(struct ky_delay_context *out, const struct ky_trace 
 	struct ky_turn look;
 
 	if (delay->home == KY_NONE || (delay->wake.origin & KY_WAKE_ORIGIN) != ORIGIN_OUTSIDE ||
-	    !find_look(trace, delay->home, delay->ready_ns, &look) ||
+	    !ky_trace_driver_check(trace, delay->home, delay->ready_ns, &look) ||
 	    polled_since(trace, delay->home, look.end_ns, delay->ready_ns))
 		return;
 	if (look.end_ns - look.start_ns >= DRIVER_WAITED_NS) {

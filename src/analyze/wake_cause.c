@@ -11,6 +11,7 @@
 
 #define WAKE_LOOP KY_WAKE_KINDS /* the driver or a yield, to be decided */
 #define LOOP_WAKES_MAX 65536u   /* looked at, of each worker */
+#define SEVERAL (KY_NONE - 1)   /* of a task: no one descriptor */
 
 /* What a function is, by a part of its name (Tokio 1.38 to 1.54). A more general part comes later:
  * the first row that fits a frame decides. */
@@ -104,6 +105,7 @@ int ky_wake_namer_make(struct ky_wake_namer *out, const struct ky_trace *trace,
 void ky_wake_namer_release(struct ky_wake_namer *namer)
 {
 	ky_free(namer->by_stack);
+	ky_free(namer->by_task);
 	*namer = (struct ky_wake_namer){0};
 }
 
@@ -207,6 +209,79 @@ struct ky_wake_cause ky_wake_cause_of(const struct ky_code_stacks *code, const s
 	struct ky_wake_namer namer = {.trace = code ? code->trace : NULL, .code = code};
 
 	return ky_wake_namer_cause(&namer, wake);
+}
+
+uint32_t ky_wake_descriptor(const struct ky_trace *trace, const struct ky_wake *wake,
+			    struct ky_wake_cause cause)
+{
+	struct ky_turn check;
+
+	/* One that is not over by then did not bring it. */
+	if (cause.kind != KY_WAKE_IO || wake->worker >= trace->worker_count ||
+	    !ky_trace_driver_check(trace, wake->worker, wake->time_ns, &check) ||
+	    check.end_ns > wake->time_ns)
+		return KY_NONE;
+	return check.ready_descriptor;
+}
+
+static void note_descriptor(struct ky_wake_namer *namer, uint32_t task, uint32_t descriptor)
+{
+	if (descriptor == KY_NONE || task >= namer->trace->task_count)
+		return;
+	if (namer->by_task[task] == KY_NONE)
+		namer->by_task[task] = descriptor;
+	else if (namer->by_task[task] != descriptor)
+		namer->by_task[task] = SEVERAL;
+}
+
+/* Many wakes follow one check, so it is searched for where the worker has begun another since. */
+static void learn_worker(struct ky_wake_namer *namer, uint32_t worker)
+{
+	const struct ky_trace *trace = namer->trace;
+	const struct ky_worker *of = &trace->workers[worker];
+	uint64_t park_row = 0, turn_row = 0;
+	struct ky_turn check = {.end_ns = UINT64_MAX};
+	struct ky_cursor at;
+	struct ky_wake wake;
+	bool is_going, is_new = true;
+
+	for (is_going = ky_cursor_begin(&at, &of->wakes, 0); is_going;
+	     is_going = ky_cursor_next(&at)) {
+		ky_trace_wake_at(trace, worker, &at, &wake);
+		for (; park_row < of->parks.row_count &&
+		       ky_column_time(&of->parks, park_row) <= wake.time_ns;
+		     park_row++)
+			is_new = true;
+		for (; turn_row < of->turns.row_count &&
+		       ky_column_time(&of->turns, turn_row) <= wake.time_ns;
+		     turn_row++)
+			is_new = true;
+		if (is_new)
+			(void)ky_trace_driver_check(trace, worker, wake.time_ns, &check);
+		is_new = false;
+		if (check.ready_descriptor != KY_NONE && check.end_ns <= wake.time_ns &&
+		    ky_wake_namer_cause(namer, &wake).kind == KY_WAKE_IO)
+			note_descriptor(namer, wake.woken, check.ready_descriptor);
+	}
+}
+
+uint32_t ky_wake_inferred_descriptor(struct ky_wake_namer *namer, const struct ky_wake *wake)
+{
+	const struct ky_trace *trace = namer->trace;
+	uint32_t descriptor;
+
+	if (ky_wake_namer_cause(namer, wake).kind != KY_WAKE_IO || wake->woken >= trace->task_count)
+		return KY_NONE;
+	if (!namer->by_task) {
+		namer->by_task = ky_alloc(trace->task_count * sizeof(*namer->by_task));
+		if (!namer->by_task)
+			return KY_NONE;
+		memset(namer->by_task, 0xff, trace->task_count * sizeof(*namer->by_task));
+		for (uint32_t worker = 0; worker < trace->worker_count; worker++)
+			learn_worker(namer, worker);
+	}
+	descriptor = namer->by_task[wake->woken];
+	return descriptor == SEVERAL ? KY_NONE : descriptor;
 }
 
 const char *ky_wake_origin_text(const struct ky_wake *wake)

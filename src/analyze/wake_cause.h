@@ -42,6 +42,9 @@ struct ky_wake_namer {
 	const struct ky_code_stacks *code; /* NULL: nothing has a name */
 	struct ky_wake_name *by_stack;
 	uint32_t loop_kind; /* of what a worker's loop wakes; 0: not asked for yet */
+	/* By task, the one descriptor that its exact I/O wakes are of; see ky_wake_descriptor().
+	 * NULL: not asked for yet. */
+	uint32_t *by_task;
 };
 
 /* Returns 0, -ENOMEM. */
@@ -53,6 +56,15 @@ struct ky_wake_cause ky_wake_namer_cause(struct ky_wake_namer *namer, const stru
 /* Of one wake. code NULL: nothing has a name. */
 struct ky_wake_cause ky_wake_cause_of(const struct ky_code_stacks *code,
 				      const struct ky_wake *wake);
+
+/* Of one wake of that cause: the descriptor that became ready, where the driver's check brought its
+ * event alone; KY_NONE. By a search in the worker's checks. */
+uint32_t ky_wake_descriptor(const struct ky_trace *trace, const struct ky_wake *wake,
+			    struct ky_wake_cause cause);
+/* Where a check brought several events: the descriptor of all I/O wakes of its task that are exact,
+ * if it is the same one. This is inferred: a task may have another that was never ready alone. The
+ * first call walks over all wakes, and holds 4 bytes a task. KY_NONE: not known, or no memory. */
+uint32_t ky_wake_inferred_descriptor(struct ky_wake_namer *namer, const struct ky_wake *wake);
 
 /* From where it was issued, which is known without names; NULL: not known. */
 const char *ky_wake_origin_text(const struct ky_wake *wake);

@@ -302,7 +302,7 @@ static void on_driver_turn(struct ky_convert *convert, struct ky_dthread *thread
 	    (convert->retain.is_on && !ky_retain_writes(convert, KY_RETAIN_DRIVER, length_ns, ns)))
 		return;
 	ky_trc_enc_driver_turn(&convert->chunk.enc, ns, ky_worker_id(thread->worker), length_ns,
-			       ky_ready_count(rec->arg));
+			       ky_ready_count(rec->arg), ky_ready_descriptor(rec->arg));
 }
 
 static void on_wait(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,

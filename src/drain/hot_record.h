@@ -322,7 +322,7 @@ static inline bool ky_hot_on_park(struct ky_convert *convert, struct ky_hot *hot
 	} else {
 		*at++ = 0; /* no sched_wait_ns */
 		at = ky_put_u32(at, thread->tid);
-		hot->at = ky_varint_put(at, ky_ready_count(arg));
+		hot->at = ky_trc_enc_ready(at, ky_ready_count(arg), ky_ready_descriptor(arg));
 	}
 	return true;
 }

@@ -78,7 +78,15 @@ static inline uint32_t ky_park_timeout(uint32_t arg)
 /* Of an UNPARK or DRIVER_TURN. */
 static inline uint32_t ky_ready_count(uint32_t arg)
 {
-	return arg == 0xffffu ? 0 : arg;
+	if (arg <= KYMO_READY_MAX)
+		return arg;
+	return arg == KYMO_READY_FAILED ? 0 : 1;
+}
+
+/* The descriptor of the one event; UINT32_MAX: there were others, or it is not known. */
+static inline uint32_t ky_ready_descriptor(uint32_t arg)
+{
+	return arg > KYMO_READY_MAX && arg != KYMO_READY_FAILED ? arg & KYMO_READY_MAX : UINT32_MAX;
 }
 
 static inline void ky_make_ready(struct ky_convert *convert, struct ky_drain_task *task,

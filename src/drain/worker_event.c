@@ -544,5 +544,6 @@ void ky_convert_park(struct ky_convert *convert, struct ky_dthread *thread,
 				thread->tid, ky_park_wait(rec->arg), ky_park_timeout(rec->arg));
 	else
 		ky_trc_enc_unpark(&convert->chunk.enc, ns, ky_worker_id(thread->worker), cpu,
-				  thread->tid, ky_ready_count(rec->arg));
+				  thread->tid, ky_ready_count(rec->arg),
+				  ky_ready_descriptor(rec->arg));
 }

@@ -650,6 +650,39 @@ KY_CALL(wake_cause)
 		ky_query_put_text(out, ky_wake_kind_key(kind));
 }
 
+/* is_inferred: how it is known. */
+static uint32_t descriptor_of(const struct ky_query_source *source, const void *row,
+			      bool *is_inferred)
+{
+	uint32_t descriptor = KY_NONE;
+
+	*is_inferred = false;
+	if (source->wakes)
+		descriptor = ky_wake_descriptor(source->trace, row,
+						ky_wake_namer_cause(source->wakes, row));
+	if (descriptor != KY_NONE || !source->wakes)
+		return descriptor;
+	*is_inferred = true;
+	return ky_wake_inferred_descriptor(source->wakes, row);
+}
+
+KY_CALL(wake_descriptor)
+{
+	bool is_inferred;
+	uint32_t descriptor = descriptor_of(source, row, &is_inferred);
+
+	if (descriptor != KY_NONE)
+		ky_query_put(out, descriptor);
+}
+
+KY_CALL(wake_is_inferred)
+{
+	bool is_inferred;
+
+	if (descriptor_of(source, row, &is_inferred) != KY_NONE)
+		ky_query_put(out, is_inferred);
+}
+
 KY_CALL(wake_function)
 {
 	if (source->wakes)

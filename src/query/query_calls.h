@@ -31,6 +31,8 @@ KY_CALL(park_waits_in);
 KY_CALL(park_late);
 KY_CALL(wake_origin);
 KY_CALL(wake_cause);
+KY_CALL(wake_descriptor);
+KY_CALL(wake_is_inferred);
 KY_CALL(wake_function);
 KY_CALL(task_life);
 KY_CALL(task_parents);

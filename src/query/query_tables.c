@@ -23,6 +23,10 @@
 	{                                                                                          \
 		name, doc, KY_UNIT_TEXT, KY_STORE_CALL, 0, 0, ky_value_##call, true                \
 	}
+#define CODE_AS(name, unit, call, doc)                                                             \
+	{                                                                                          \
+		name, doc, KY_UNIT_##unit, KY_STORE_CALL, 0, 0, ky_value_##call, true              \
+	}
 #define SAMPLE(name, unit, store, field, arg, doc)                                                 \
 	ROW(name, unit, store, ky_stack_row, field, arg, doc)
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
@@ -64,6 +68,8 @@ static const struct ky_query_column parks[] = {
 	ROW("worker", ID, WORKER, ky_park_line, worker, 0, "Worker"),
 	ROW("ready_count", COUNT, U32, ky_park_line, park.ready_count, 0,
 	    "Events that the driver's wait returned"),
+	ROW("descriptor", ID, U32_OR, ky_park_line, park.ready_descriptor, KY_NONE,
+	    "Of one event: what became ready; NULL: not known"),
 	CALL("waits_in", TEXT, park_waits_in,
 	     "driver: for I/O and timers; condvar: for another thread; NULL: not known"),
 	ROW("due_ns", TIME, U64_OR, ky_park_line, park.due_ns, UINT64_MAX,
@@ -94,6 +100,10 @@ static const struct ky_query_column wakes[] = {
 	     "io, timer, deferred (a yield), driver (one of the three before), signal, join (the "
 	     "end of what it joined), code, self; NULL: not known"),
 	CODE("function", wake_function, "Of code: the function that woke, with its file and line"),
+	CODE_AS("descriptor", ID, wake_descriptor, "Of io: what became ready; NULL: not known"),
+	CODE_AS("is_inferred", FLAG, wake_is_inferred,
+		"The driver's check brought several events, and all exact wakes of the task are of "
+		"this descriptor; else it is exact"),
 };
 
 static const struct ky_query_column tasks[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <read/load.h>
+#include <read/turns.h>
 #include <string.h>
 
 /* Of each event: the engine for WebAssembly is linked with little inlining. */
@@ -314,7 +315,8 @@ static bool load_unpark(struct ky_load *load, const struct ky_frame *frame)
 {
 	uint64_t worker_id = ky_frame_number(frame, KY_F_WORKER_UNPARK_worker_id, KY_ID_UNKNOWN);
 	uint32_t tid = (uint32_t)ky_frame_number(frame, KY_F_WORKER_UNPARK_tid, 0);
-	uint64_t ready = ky_frame_number(frame, KY_F_WORKER_UNPARK_ready_count, 0);
+	uint32_t ready = ky_ready_pack(ky_frame_number(frame, KY_F_WORKER_UNPARK_ready_count, 0),
+				       ky_frame_field(frame, KY_F_WORKER_UNPARK_ready_descriptor));
 	const struct ky_value *wait = ky_frame_field(frame, KY_F_WORKER_UNPARK_sched_wait_ns);
 	uint32_t lane = lane_of(load, worker_id);
 
@@ -324,8 +326,7 @@ static bool load_unpark(struct ky_load *load, const struct ky_frame *frame)
 		 ky_frame_number(frame, KY_F_WORKER_UNPARK_cpu_time_ns, 0), frame->timestamp_ns,
 		 false);
 	if (!note_depth(load, frame, lane, KY_F_WORKER_UNPARK_local_queue) ||
-	    !ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_UNPARK, tid,
-			  ready < 0xffff ? (uint32_t)ready : 0xffffu))
+	    !ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_UNPARK, tid, ready))
 		return false;
 	return !wait || ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_SCHED_WAIT,
 				     saturate(wait->as.number), 0);

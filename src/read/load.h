@@ -37,7 +37,7 @@ enum ky_edge_kind {
 	KY_EDGE_END,
 	KY_EDGE_POLL,          /* a start and, nothing between them, its end: duration_ns */
 	KY_EDGE_PARK,          /* task: tid; word: wait */
-	KY_EDGE_UNPARK,        /* task: tid; word: ready count */
+	KY_EDGE_UNPARK,        /* task: tid; word: what was ready */
 	KY_EDGE_SCHED_WAIT,    /* of the unpark before: task: ns, saturating */
 	KY_EDGE_DELAY,         /* of the start before: task: low, word: high bits of ns */
 	KY_EDGE_SNAPSHOT,      /* task; name: a poll known to be open since this moment */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <kymo/base.h>
 #include <read/load.h>
+#include <read/turns.h>
 #include <base/text.h>
 #include <string.h>
 
@@ -666,7 +667,7 @@ void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 			out->due_ns = out->start_ns +
 				      (uint64_t)(park->sched_wait_ns - 1) * 1000000u;
 	}
-	out->ready_count = park->word & 0xffff;
+	ky_ready_take(park->word & 0xffff, &out->ready_count, &out->ready_descriptor);
 	out->wait = park->word >> 16 & 0xff;
 }
 

@@ -96,7 +96,7 @@ struct ky_park_row {
 	/* Saturating; UINT32_MAX: not sampled. With KY_PARK_TIMEOUT the time-out in ms + 1, and it
 	 * is not. */
 	uint32_t sched_wait_ns;
-	uint32_t word; /* ready_count (16 bits, saturating) | wait << 16 | flags << 24 */
+	uint32_t word; /* what was ready (KYMO_READY_*) | wait << 16 | flags << 24 */
 };
 enum ky_park_flags {
 	KY_PARK_OPEN = 1u << 0,         /* no unpark: still parked at the end */
@@ -626,6 +626,7 @@ struct ky_park {
 	 * it is not known, or too far away. */
 	uint64_t due_ns;
 	uint32_t sched_wait_ns, ready_count, wait, flags;
+	uint32_t ready_descriptor; /* of the one event; KY_NONE: none, several, or not known */
 };
 /* How long after its time-out it ended; UINT64_MAX: before, by an event, or that is not known. */
 static inline uint64_t ky_park_late_ns(const struct ky_park *park)

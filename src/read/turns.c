@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <read/turns.h>
 
+#include <kymo/emit.h>
 #include <read/load.h>
 #include <read/sort.h>
 
@@ -23,7 +24,8 @@ bool ky_load_turn(struct ky_load *load, const struct ky_frame *frame)
 	if (!row)
 		return false;
 	row->duration_ns = saturate(ky_frame_number(frame, KY_F_DRIVER_TURN_duration_ns, 0));
-	row->ready_count = saturate(ky_frame_number(frame, KY_F_DRIVER_TURN_ready_count, 0));
+	row->ready = ky_ready_pack(ky_frame_number(frame, KY_F_DRIVER_TURN_ready_count, 0),
+				   ky_frame_field(frame, KY_F_DRIVER_TURN_ready_descriptor));
 	return true;
 }
 
@@ -163,7 +165,44 @@ void ky_trace_turn(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 
 	out->end_ns = ky_column_time(turns, row);
 	out->start_ns = out->end_ns - (turn->duration_ns < out->end_ns ? turn->duration_ns : 0);
-	out->ready_count = turn->ready_count;
+	ky_ready_take(turn->ready, &out->ready_count, &out->ready_descriptor);
+}
+
+uint32_t ky_ready_pack(uint64_t count, const struct ky_value *descriptor)
+{
+	if (count == 1 && descriptor && descriptor->as.number <= KYMO_READY_FD_MAX)
+		return KYMO_READY_ONE | (uint32_t)descriptor->as.number;
+	return count < KYMO_READY_MAX ? (uint32_t)count : KYMO_READY_MAX;
+}
+
+void ky_ready_take(uint32_t packed, uint32_t *count, uint32_t *descriptor)
+{
+	*count = packed & KYMO_READY_ONE ? 1 : packed;
+	*descriptor = packed & KYMO_READY_ONE ? packed & KYMO_READY_MAX : KY_NONE;
+}
+
+bool ky_trace_driver_check(const struct ky_trace *trace, uint32_t worker, uint64_t ns,
+			   struct ky_turn *out)
+{
+	const struct ky_worker *known = &trace->workers[worker];
+	uint64_t row = ky_column_find(&known->turns, ns + 1);
+	struct ky_park park;
+	uint64_t end_ns;
+
+	*out = (struct ky_turn){.ready_descriptor = KY_NONE};
+	if (row)
+		ky_trace_turn(trace, worker, row - 1, out);
+	row = ky_column_find(&known->parks, ns + 1);
+	if (!row)
+		return out->end_ns != 0;
+	ky_trace_park(trace, worker, row - 1, &park);
+	end_ns = park.start_ns + park.duration_ns;
+	if (park.wait == KYMO_WAIT_EPOLL && end_ns > out->end_ns)
+		*out = (struct ky_turn){.start_ns = park.start_ns,
+					.end_ns = end_ns,
+					.ready_count = park.ready_count,
+					.ready_descriptor = park.ready_descriptor};
+	return out->end_ns != 0;
 }
 
 /* How many of all lie before those of this worker from then on. */

@@ -29,12 +29,16 @@ static void put_thread(char *cell, size_t bytes, const struct ky_trace *trace, u
 	(void)snprintf(cell, bytes, *name ? "thread %u %s" : "thread %u", tid, name);
 }
 
+/* descriptor KY_NONE: not known. */
 static void put_cause(char *cell, const struct ky_report_view *view, struct ky_wake_cause cause,
-		      uint32_t tid, const char *otherwise)
+		      uint32_t tid, uint32_t descriptor, const char *otherwise)
 {
 	char line[160] = "", thread[64] = "";
 
-	if (cause.kind == KY_WAKE_CODE && cause.line)
+	if (descriptor != KY_NONE)
+		(void)snprintf(line, sizeof(line), "%s on descriptor %u",
+			       ky_wake_kind_text(cause.kind), descriptor);
+	else if (cause.kind == KY_WAKE_CODE && cause.line)
 		put_line(line, sizeof(line), cause.line);
 	else if (cause.kind != KY_WAKE_UNKNOWN)
 		(void)snprintf(line, sizeof(line), "%s", ky_wake_kind_text(cause.kind));
@@ -49,13 +53,15 @@ static void put_cause(char *cell, const struct ky_report_view *view, struct ky_w
 const char *ky_wake_cause_text(char *cell, const struct ky_report_view *view,
 			       struct ky_wake_cause cause, uint32_t tid)
 {
-	put_cause(cell, view, cause, tid, NULL);
+	put_cause(cell, view, cause, tid, KY_NONE, NULL);
 	return cell;
 }
 
 const char *ky_wake_text(char *cell, const struct ky_report_view *view, const struct ky_wake *wake)
 {
-	put_cause(cell, view, ky_wake_cause_of(view->code, wake), wake->tid,
+	struct ky_wake_cause cause = ky_wake_cause_of(view->code, wake);
+
+	put_cause(cell, view, cause, wake->tid, ky_wake_descriptor(view->trace, wake, cause),
 		  wake->waker == KY_NONE ? ky_wake_origin_text(wake) : NULL);
 	return cell;
 }
@@ -88,7 +94,7 @@ void ky_wake_table(const struct ky_report_view *view)
 		}
 		ky_table_count(&table, group->count);
 		ky_report_permille_cell(&table, group->count * 1000 / causes.all);
-		put_cause(cell, view, group->cause, group->tid, "(not known)");
+		put_cause(cell, view, group->cause, group->tid, KY_NONE, "(not known)");
 		ky_table_cell(&table, cell);
 	}
 	if (left) {

@@ -141,7 +141,7 @@ static inline void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present
 #define KY_TRC_EVENT_HEAD_BYTES 6u
 /* ... and the spare bytes that the 8-byte store of a head may touch. */
 #define KY_TRC_HEAD_BYTES_MAX (KY_TRC_RESET_BYTES + KY_TRC_EVENT_HEAD_BYTES + 2u)
-#define KY_TRC_HOT_EVENT_BYTES (KY_TRC_HEAD_BYTES_MAX + 3u * KY_VARINT_BYTES_MAX + 2u + 4u)
+#define KY_TRC_HOT_EVENT_BYTES (KY_TRC_HEAD_BYTES_MAX + 4u * KY_VARINT_BYTES_MAX + 3u + 4u)
 
 /* Head of an event at `at`, where KY_TRC_HEAD_BYTES_MAX bytes are free. Returns after it. */
 static inline uint8_t *ky_trc_enc_head(struct ky_trc_enc *enc, uint8_t *at, uint16_t type_id,
@@ -268,9 +268,17 @@ static inline void ky_trc_enc_park(struct ky_trc_enc *enc, uint64_t timestamp_ns
 	ky_trc_enc_finish(enc->out, ky_trc_enc_park_wait(at, wait, timeout_ms));
 }
 
+/* What was ready. descriptor UINT32_MAX: not known, or not one. */
+static inline uint8_t *ky_trc_enc_ready(uint8_t *at, uint32_t count, uint32_t descriptor)
+{
+	at = ky_varint_put(at, count);
+	*at++ = descriptor != UINT32_MAX;
+	return descriptor != UINT32_MAX ? ky_varint_put(at, descriptor) : at;
+}
+
 static inline void ky_trc_enc_unpark(struct ky_trc_enc *enc, uint64_t timestamp_ns,
 				     uint32_t worker_id, uint64_t cpu_time_ns, uint32_t tid,
-				     uint32_t ready_count)
+				     uint32_t ready_count, uint32_t ready_descriptor)
 {
 	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_WORKER_UNPARK, timestamp_ns);
 
@@ -279,12 +287,12 @@ static inline void ky_trc_enc_unpark(struct ky_trc_enc *enc, uint64_t timestamp_
 	at = ky_trc_enc_worker_time(at, worker_id, cpu_time_ns);
 	*at++ = 0; /* no sched_wait_ns */
 	at = ky_put_u32(at, tid);
-	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
+	ky_trc_enc_finish(enc->out, ky_trc_enc_ready(at, ready_count, ready_descriptor));
 }
 
 static inline void ky_trc_enc_driver_turn(struct ky_trc_enc *enc, uint64_t timestamp_ns,
 					  uint32_t worker_id, uint64_t duration_ns,
-					  uint32_t ready_count)
+					  uint32_t ready_count, uint32_t ready_descriptor)
 {
 	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_DRIVER_TURN, timestamp_ns);
 
@@ -292,7 +300,7 @@ static inline void ky_trc_enc_driver_turn(struct ky_trc_enc *enc, uint64_t times
 		return;
 	at = ky_trc_enc_worker(at, worker_id);
 	at = ky_varint_put(at, duration_ns);
-	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
+	ky_trc_enc_finish(enc->out, ky_trc_enc_ready(at, ready_count, ready_descriptor));
 }
 
 #endif

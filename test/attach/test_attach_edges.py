@@ -54,7 +54,9 @@ class Namespaces(Attach):
         outer, pid = self.boxed(*WAITS)
         self.assertRegex(self.done("attach", pid), ANSWERED)
         trace = self.dir / "dump.trc"
-        self.done("dump", pid, "-o", trace)
+        # Not before a poll began or ended: kymo says that, and makes no file.
+        wait_until(lambda: subprocess.run([KYMO, "dump", str(pid), "-o", trace],
+                                          capture_output=True, check=False).returncode == 0)
         self.assertGreater(json.loads(self.done("info", "--json", trace))["events"], 0)
         self.refused(pid, "is recorded already")
         self.assertRegex(self.done("detach", pid), ANSWERED)

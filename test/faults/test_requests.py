@@ -17,6 +17,7 @@ class Requests(Faults):
                                    run.trace))["rows"]
         taken = [row for row in rows if row["name"] == "conn"]
         self.check_accepted(said, taken)
+        self.check_descriptors(run, said, taken)
         self.check_made(said, rows)
         self.assertEqual(run.report()["requests_unseen"], 0)
         return rows
@@ -56,6 +57,21 @@ class Requests(Faults):
             self.assertEqual(most(way), part, way)
         late = [row for row in rows if row["peer_port"] in (said["one_port"], said["other_port"])]
         self.assertTrue(any(row["scheduler_ns"] >= said["burn_ns"] for row in late))
+
+    def check_descriptors(self, run, said, rows):
+        """What became ready is the connection that the task serves: known wherever the driver
+        brought one event, so for each of the ways that are alone on their time."""
+        wakes = json.loads(run.kymo("query", "--json",
+                                    "SELECT task, descriptor, is_inferred FROM wakes "
+                                    "WHERE cause = 'io'", run.trace))["rows"]
+        seen = []
+        for way in ("quick", "sleep", "burn", "body", "greeted"):
+            row = next(row for row in rows if row["peer_port"] == said[f"{way}_port"])
+            own = [wake for wake in wakes if wake["task"] == row["task"]]
+            self.assertEqual(len({wake["descriptor"] for wake in own} - {None}), 1, way)
+            self.assertIn(0, {wake["is_inferred"] for wake in own}, way)
+            seen += {wake["descriptor"] for wake in own} - {None}
+        self.assertEqual(len(set(seen)), len(seen))
 
     def check_made(self, said, rows):
         """Of the client's threads, which are no tasks, and of the task that asks upstream."""

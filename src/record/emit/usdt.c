@@ -238,6 +238,12 @@ static ONE_PLACE void fire_park(uint64_t runtime, uint64_t worker, uint64_t wait
 	KY_USDT_3(kymo, worker__park, WORKER_PARK, runtime, worker, wait);
 }
 
+/* 0xffff: the wait failed. */
+static uint64_t ready_count(uint64_t ready)
+{
+	return ready <= KYMO_READY_MAX || ready == KYMO_READY_FAILED ? ready : 1;
+}
+
 static ONE_PLACE void fire_unpark(uint64_t runtime, uint64_t worker, uint64_t ready_count)
 {
 	leave_red_zone();
@@ -300,7 +306,7 @@ void ky_usdt_fire(const struct ky_usdt_event *event)
 		fire_park(event->runtime, event->worker, event->flags & KYMO_PARK_WAIT_MASK);
 		break;
 	case KYMO_RECORD_UNPARK:
-		fire_unpark(event->runtime, event->worker, event->flags);
+		fire_unpark(event->runtime, event->worker, ready_count(event->flags));
 		break;
 	default:
 		break;

@@ -129,6 +129,7 @@ static inline void case_unpark(struct read_case *c, uint64_t ns, uint32_t worker
 	ky_trc_enc_opt_varint(&c->enc, true, 77);
 	ky_trc_enc_u32(&c->enc, tid);
 	ky_trc_enc_varint(&c->enc, 3);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
 }
 
 static inline void case_loss(struct read_case *c, uint32_t tid, uint64_t from_ns, uint64_t to_ns)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "read_case.h"
 
+#include <kymo/emit.h>
 #include <read/turns.h>
 
 static void worker(struct read_case *c, uint64_t ns, uint32_t id, uint64_t futex, uint64_t eventfd)
@@ -108,9 +109,54 @@ static void parks__are_due_when_their_time_out_is_over(void **state)
 	case_finish(&c);
 }
 
+static void unpark(struct read_case *c, uint64_t ns, uint32_t count, uint32_t descriptor)
+{
+	ky_trc_enc_unpark(&c->enc, ns, 0, ns, 11, count, descriptor);
+}
+
+/* Of the worker's last check; 99: there is none, 98: not known. */
+static uint32_t ready(const struct read_case *c, uint64_t ns)
+{
+	struct ky_turn check;
+
+	if (!ky_trace_driver_check(c->trace, 0, ns, &check))
+		return 99;
+	return check.ready_descriptor == KY_NONE ? 98 : check.ready_descriptor;
+}
+
+static void checks__say_which_descriptor_was_ready_alone(void **state)
+{
+	struct read_case c;
+	struct ky_park park;
+	struct ky_turn turn;
+
+	(void)state;
+	case_begin(&c);
+	case_park_for(&c, 1000, 0, 11, KYMO_WAIT_EPOLL, UINT32_MAX);
+	unpark(&c, 2000, 1, 12);
+	ky_trc_enc_driver_turn(&c.enc, 3000, 0, 100, 1, 0);
+	ky_trc_enc_driver_turn(&c.enc, 4000, 0, 100, 2, UINT32_MAX);
+	ky_trc_enc_driver_turn(&c.enc, 5000, 0, 100, 100000, UINT32_MAX);
+	case_park_for(&c, 6000, 0, 11, KYMO_WAIT_FUTEX, UINT32_MAX); /* no check */
+	unpark(&c, 7000, 0, UINT32_MAX);
+	case_open(&c);
+	assert_int_equal(ready(&c, 999), 99);
+	assert_int_equal(ready(&c, 2500), 12);
+	assert_int_equal(ready(&c, 3500), 0);
+	assert_int_equal(ready(&c, 4500), 98);
+	assert_int_equal(ready(&c, 8000), 98);
+	ky_trace_turn(c.trace, 0, 2, &turn);
+	assert_int_equal(turn.ready_count, KYMO_READY_MAX); /* so many, or more */
+	ky_trace_park(c.trace, 0, 0, &park);
+	assert_int_equal(park.ready_count, 1);
+	assert_int_equal(park.ready_descriptor, 12);
+	case_finish(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(checks__say_which_descriptor_was_ready_alone),
 		cmocka_unit_test(notify__names_the_worker_that_parks_on_the_address_then),
 		cmocka_unit_test(notify__in_a_trace_that_does_not_say_so_names_none),
 		cmocka_unit_test(parks__keep_the_delay_that_another_writer_measured),

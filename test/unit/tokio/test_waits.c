@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <kymo/emit.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 
 #include "../../../adapters/tokio/blocking.h"
 #include "../../../adapters/tokio/hooks.h"
+#include "../../../adapters/tokio/parked_on.h"
 #include "../../../adapters/tokio/waits.h"
 #include "fake_recorder.h"
 
@@ -84,6 +86,66 @@ static void waits__worker_outside_polls_parks(void **state)
 	assert_int_equal(fake_event_at(0).arg, KYMO_WAIT_EPOLL | kymo_park_timeout(1000));
 	assert_int_equal(fake_event_at(1).record, KYMO_RECORD_UNPARK);
 	assert_int_equal(fake_event_at(1).arg, 1);
+}
+
+static uint32_t ready_of_unpark(void)
+{
+	struct epoll_event ready[4];
+
+	assert_true(patched_epoll_wait(poller, ready, 4, 1000) > 0);
+	return fake_last_of(KYMO_RECORD_UNPARK).arg;
+}
+
+static void waits__one_event_names_its_descriptor(void **state)
+{
+	static char keys[2]; /* their addresses are the keys */
+	struct epoll_event interest = {.events = EPOLLIN};
+	int pipes[2][2], copy = fcntl(poller, F_DUPFD_CLOEXEC, 0);
+	epoll_ctl_fn patched_ctl;
+
+	(void)state;
+	take(&patched_ctl, KY_TOKIO_GOT_EPOLL_CTL);
+	ky_tokio_self.workers = 1;
+	assert_int_equal(ready_of_unpark(), 1); /* by a key that is no address */
+	assert_int_equal(epoll_ctl(poller, EPOLL_CTL_DEL, event, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pipe(pipes[i]), 0);
+		interest.data.ptr = &keys[i];
+		assert_int_equal(patched_ctl(copy, EPOLL_CTL_ADD, pipes[i][0], &interest), 0);
+	}
+	assert_int_equal(write(pipes[1][1], "", 1), 1);
+	assert_int_equal(ready_of_unpark(), KYMO_READY_ONE | (uint32_t)pipes[1][0]);
+	assert_int_equal(write(pipes[0][1], "", 1), 1);
+	assert_int_equal(ready_of_unpark(), 2);
+	/* A key that was freed and given out again. */
+	assert_int_equal(patched_ctl(copy, EPOLL_CTL_DEL, pipes[0][0], NULL), 0);
+	assert_int_equal(patched_ctl(copy, EPOLL_CTL_DEL, pipes[1][0], NULL), 0);
+	assert_int_equal(patched_ctl(copy, EPOLL_CTL_ADD, pipes[0][0], &interest), 0);
+	assert_int_equal(ready_of_unpark(), KYMO_READY_ONE | (uint32_t)pipes[0][0]);
+	for (int i = 0; i < 2; i++) {
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+	close(copy);
+}
+
+static void waits__registrations_from_before_are_learnt(void **state)
+{
+	static char key;
+	struct epoll_event interest = {.events = EPOLLIN, .data = {.ptr = &key}};
+	int ends[2];
+
+	(void)state;
+	ky_tokio_self.workers = 1;
+	assert_int_equal(epoll_ctl(poller, EPOLL_CTL_DEL, event, NULL), 0);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(epoll_ctl(poller, EPOLL_CTL_ADD, ends[0], &interest), 0);
+	assert_int_equal(write(ends[1], "", 1), 1);
+	assert_int_equal(ready_of_unpark(), 1);
+	ky_tokio_parked_on_learn();
+	assert_int_equal(ready_of_unpark(), KYMO_READY_ONE | (uint32_t)ends[0]);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 static long wait_on(uint32_t *word, uint32_t value, long timeout_ns)
@@ -349,6 +411,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(waits__worker_outside_polls_parks),
+		CASE(waits__one_event_names_its_descriptor),
+		CASE(waits__registrations_from_before_are_learnt),
 		CASE(waits__parks_have_their_time_out),
 		CASE(waits__parks_name_what_wakes_them_where_it_changes),
 		CASE(waits__notifications_of_parked_workers_are_recorded),

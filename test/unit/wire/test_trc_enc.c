@@ -144,8 +144,8 @@ static void write_in_one_go(uint64_t at, uint64_t n, uint32_t worker)
 	ky_trc_enc_poll_end(&enc, at + 1, worker);
 	ky_trc_enc_wake(&enc, at + 2, n, n + 1, 4, 130, 8, worker);
 	ky_trc_enc_park(&enc, at + 3, worker, n, 77, 2, worker % 2 ? UINT32_MAX : worker);
-	ky_trc_enc_unpark(&enc, at + 4, worker, n, 77, worker);
-	ky_trc_enc_driver_turn(&enc, at + 5, worker, n, worker);
+	ky_trc_enc_unpark(&enc, at + 4, worker, n, 77, worker, worker % 2 ? UINT32_MAX : worker);
+	ky_trc_enc_driver_turn(&enc, at + 5, worker, n, worker, UINT32_MAX);
 }
 
 static void write_field_by_field(uint64_t at, uint64_t n, uint32_t worker)
@@ -178,10 +178,12 @@ static void write_field_by_field(uint64_t at, uint64_t n, uint32_t worker)
 	ky_trc_enc_opt_varint(&enc, false, 0);
 	ky_trc_enc_u32(&enc, 77);
 	ky_trc_enc_varint(&enc, worker);
+	ky_trc_enc_opt_varint(&enc, worker % 2 == 0, worker);
 	ky_trc_enc_event(&enc, KY_EV_DRIVER_TURN, at + 5);
 	ky_trc_enc_varint(&enc, worker);
 	ky_trc_enc_varint(&enc, n);
 	ky_trc_enc_varint(&enc, worker);
+	ky_trc_enc_opt_varint(&enc, false, 0);
 }
 
 static void enc__frequent_events_have_the_bytes_of_their_fields(void **state)
