@@ -54,14 +54,14 @@ uint64_t ky_aws_time_ns(const char *text)
 	struct tm parts = {.tm_isdst = 0};
 	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
 	time_t seconds = end ? timegm(&parts) : -1;
-	int hours, minutes;
+	struct tm offset = {.tm_isdst = 0};
 
 	/* Programs write "+02:00", and parts of a second. */
 	if (end && *end == '.')
 		end += 1 + strspn(end + 1, "0123456789");
 	if (seconds > 0 && (*end == '+' || *end == '-') &&
-	    sscanf(end + 1, "%2d:%2d", &hours, &minutes) == 2)
-		seconds -= (*end == '+' ? 60 : -60) * (60 * (time_t)hours + minutes);
+	    strptime(end + 1, "%H:%M", &offset))
+		seconds -= (*end == '+' ? 60 : -60) * (60 * (time_t)offset.tm_hour + offset.tm_min);
 	return seconds > 0 ? (uint64_t)seconds * 1000000000u : 0;
 }
 

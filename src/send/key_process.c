@@ -154,7 +154,7 @@ int ky_key_process_run(struct ky_buf *out, const char *command, uint64_t limit_n
 	int err = text ? ky_buf_reserve(out, KY_KEY_PROCESS_BYTES_MAX) : -ENOMEM;
 
 	if (!err) {
-		memcpy(text, command, strlen(command));
+		memcpy(text, command, strlen(command) + 1);
 		if (ky_key_process_split(text, words, KY_KEY_PROCESS_WORDS_MAX)) {
 			err = run(out, words, limit_ns ? limit_ns : KY_KEY_PROCESS_LIMIT_NS, why);
 		} else {

@@ -284,9 +284,12 @@ int ky_unpacked_object_open(int fd, uint64_t bytes_max)
 	struct unpacking file = {.from = fd, .to = -1, .end_max = bytes_max};
 	off_t end = lseek(fd, 0, SEEK_END);
 	Elf64_Ehdr header;
-	int err = end < 0 ? -errno : read_headers(&file, &header);
+	int err;
 
-	file.end = end < 0 ? 0 : (uint64_t)end;
+	if (end < 0)
+		return -errno;
+	file.end = (uint64_t)end;
+	err = read_headers(&file, &header);
 	if (!err) {
 		file.to = open_unnamed();
 		err = file.to < 0 ? file.to : put_all(&file, &header);
