@@ -59,8 +59,7 @@ uint64_t ky_aws_time_ns(const char *text)
 	/* Programs write "+02:00", and parts of a second. */
 	if (end && *end == '.')
 		end += 1 + strspn(end + 1, "0123456789");
-	if (seconds > 0 && (*end == '+' || *end == '-') &&
-	    strptime(end + 1, "%H:%M", &offset))
+	if (seconds > 0 && (*end == '+' || *end == '-') && strptime(end + 1, "%H:%M", &offset))
 		seconds -= (*end == '+' ? 60 : -60) * (60 * (time_t)offset.tm_hour + offset.tm_min);
 	return seconds > 0 ? (uint64_t)seconds * 1000000000u : 0;
 }
