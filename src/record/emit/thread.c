@@ -5,6 +5,7 @@
 #include <record/emit/emit_engine.h>
 
 #include <base/testpoint.h>
+#include <record/sample/chain_memo.h>
 #include <record/sample/poll_readings.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -177,6 +178,7 @@ void ky_thread_exit(void *value)
 
 	kymo_thread_self = &ky_thread_exited;
 	ky_poll_cost_thread_end();
+	ky_chain_memo_thread_end();
 	if (!__atomic_load_n(&engine->pool->is_alive, __ATOMIC_ACQUIRE))
 		return; /* a forked child: the state was the parent's */
 	if (ky_engine_sampler())

@@ -6,9 +6,6 @@
 #include <record/sample/stack_walk.h>
 #include <string.h>
 
-/* It reads the frames of others, about which instrumentation has its own opinion. */
-#define RAW __attribute__((no_sanitize("address"), no_sanitize("thread")))
-
 #define SETS 256u
 #define WAYS 4u
 #define WORDS (1u << 15)
@@ -42,11 +39,21 @@ static uint64_t words[WORDS]; /* relaxed atomics */
 /* tag << TAG_SHIFT | words that are given out */
 static _Atomic uint64_t words_state;
 
-/* What chains are remembered for, in 40 bits. */
-static uint64_t tag_of(const struct ky_ring *ring, const struct ky_place_head *head)
+static const _Atomic uint64_t *tables_of(const struct ky_ring *ring)
 {
 	const struct ky_unwind_head *tables = (const void *)ring->unwind;
-	uint64_t changes = atomic_load_explicit(&tables->index_word, memory_order_acquire) >> 32;
+
+	return &tables->index_word;
+}
+
+static uint64_t changes_of(const struct ky_ring *ring)
+{
+	return atomic_load_explicit(tables_of(ring), memory_order_acquire) >> 32;
+}
+
+/* What chains are remembered for, in 40 bits. */
+static uint64_t tag_of(const struct ky_place_head *head, uint64_t changes)
+{
 	uint64_t hash = ((uintptr_t)head ^ changes) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return (hash >> 24 | TAG_STEP) & ~(TAG_STEP - 1);
@@ -61,8 +68,8 @@ static struct known_chain *set_of(uint64_t pc, uint64_t depth)
 
 /* Another thread may make another chain of this one meanwhile, with the words of another stack: no
  * word is read that does not lie in ours. */
-RAW static bool is_same(const struct known_chain *chain, const struct kymo_stack_start *start,
-			uint64_t depth)
+KY_MEMO_RAW static bool is_same(const struct known_chain *chain,
+				const struct kymo_stack_start *start, uint64_t depth)
 {
 	const uint64_t *stack = (const uint64_t *)(uintptr_t)start->sp;
 	uint32_t first = __atomic_load_n(&chain->first, __ATOMIC_RELAXED);
@@ -98,9 +105,37 @@ RAW static bool is_same(const struct known_chain *chain, const struct kymo_stack
 	return true;
 }
 
-static bool find(const struct kymo_stack_start *start, uint64_t depth, uint64_t tag,
-		 struct ky_chain *out)
+/* Where its words lie, for the thread's own memory of it: each was bounded, or none counts. */
+static void list_places(const struct known_chain *chain, uint64_t depth, struct ky_memo_item *out)
 {
+	uint32_t first = __atomic_load_n(&chain->first, __ATOMIC_RELAXED);
+	uint32_t count = __atomic_load_n(&chain->count, __ATOMIC_RELAXED);
+
+	out->has_fp = out->has_second = false;
+	out->count = count > KY_MEMO_WORDS_MAX + 2 ? count : 0;
+	if (out->count)
+		return;
+	for (uint32_t i = 0; i < count && first < WORDS - i; i++) {
+		uint64_t word = __atomic_load_n(&words[first + i], __ATOMIC_RELAXED);
+		uint32_t at = (uint32_t)(word >> 48) & 0x7fffu;
+
+		if (at == WORD_AT_FP)
+			out->has_fp = true;
+		else if (at == WORD_AT_SECOND)
+			out->has_second = true;
+		else if (at < depth / sizeof(word) && out->count < KY_MEMO_WORDS_MAX)
+			out->at[out->count++] = (uint16_t)at;
+		else
+			out->count = KY_MEMO_WORDS_MAX + 1;
+		if (out->count > KY_MEMO_WORDS_MAX)
+			return;
+	}
+}
+
+/* out: its `start` is set; the chain, and where its words lie. */
+static bool find(uint64_t depth, uint64_t tag, struct ky_memo_item *out)
+{
+	const struct kymo_stack_start *start = out->start;
 	struct known_chain *set = set_of(start->pc, depth);
 
 	for (uint32_t i = 0; i < WAYS; i++) {
@@ -111,7 +146,8 @@ static bool find(const struct kymo_stack_start *start, uint64_t depth, uint64_t 
 		    chain->pc != start->pc || chain->depth != depth ||
 		    !is_same(chain, start, depth))
 			continue;
-		*out = chain->is;
+		out->is = chain->is;
+		list_places(chain, depth, out);
 		/* Its words may be those of another recording by now. */
 		atomic_thread_fence(memory_order_acquire);
 		if (atomic_load_explicit(&words_state, memory_order_relaxed) >> TAG_SHIFT == tag)
@@ -221,7 +257,7 @@ static __attribute__((noinline)) struct ky_chain walk_it(const struct ky_ring *r
 	struct ky_unwind_view view;
 	struct ky_chain is = {.stack = KY_PLACE_NO_STACK};
 	struct ky_walk_input inputs[INPUTS_MAX];
-	uint64_t frames[KYMO_PLACE_FRAMES_MAX], tag = tag_of(ring, head);
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX], tag = tag_of(head, changes_of(ring));
 	struct ky_walk walk = {.frames = frames,
 			       .frames_max = frames_max,
 			       .until_sp = until_sp,
@@ -258,23 +294,27 @@ struct ky_stack_store ky_chain_store(struct ky_place_head *head)
 	};
 }
 
-struct ky_chain ky_chain_find(const struct ky_ring *ring, struct ky_place_head *head,
-			      const struct kymo_stack_start *start, uint64_t until_sp,
-			      uint32_t frames_max)
+struct ky_chain ky_chain_search(const struct ky_ring *ring, struct ky_place_head *head,
+				const struct kymo_stack_start *start, uint64_t until_sp,
+				uint32_t frames_max)
 {
-	struct ky_chain out = {.stack = KY_PLACE_NO_STACK};
+	struct ky_memo_item item = {.head = head, .start = start, .until_sp = until_sp};
+	struct ky_chain unknown = {.stack = KY_PLACE_NO_STACK};
 
 	if (!ring->unwind)
-		return out;
+		return unknown;
 	/* Their pages do not exist yet, and there may be no memory for them. */
 	if (atomic_load_explicit(&ring->header->unwind_ready, memory_order_acquire) != 1) {
 		if (!ky_stack_is_wanted())
 			ky_stack_want();
-		return out;
+		return unknown;
 	}
 	/* What is remembered is of tables that were there. */
-	if (ky_stack_is_own(start->sp, until_sp) &&
-	    find(start, until_sp - start->sp, tag_of(ring, head), &out))
-		return out;
-	return walk_it(ring, head, start, until_sp, frames_max);
+	item.tables = tables_of(ring);
+	item.changes = changes_of(ring);
+	if (!ky_stack_is_own(start->sp, until_sp) ||
+	    !find(until_sp - start->sp, tag_of(head, item.changes), &item))
+		return walk_it(ring, head, start, until_sp, frames_max);
+	ky_chain_memo_keep(&item);
+	return item.is;
 }

@@ -16,18 +16,26 @@
 
 #include <kymo/stack.h>
 #include <record/emit/ring_file.h>
+#include <record/sample/chain_memo.h>
 #include <record/sample/stack_store.h>
 
-struct ky_chain {
-	uint32_t stack; /* its number in the store; KY_PLACE_NO_STACK: not known */
-	bool is_truncated;
-};
+/* Where the thread's own memory of chains does not have it: in the one of all, or by a walk. */
+struct ky_chain ky_chain_search(const struct ky_ring *ring, struct ky_place_head *head,
+				const struct kymo_stack_start *start, uint64_t until_sp,
+				uint32_t frames_max);
 
 /* start: of the calling thread; ring: that it records into; head: of its place table; frames_max:
  * at most KYMO_PLACE_FRAMES_MAX, the same in every call from one place of code, stack for stack. */
-struct ky_chain ky_chain_find(const struct ky_ring *ring, struct ky_place_head *head,
-			      const struct kymo_stack_start *start, uint64_t until_sp,
-			      uint32_t frames_max);
+KY_MEMO_INLINE struct ky_chain ky_chain_find(const struct ky_ring *ring, struct ky_place_head *head,
+					     const struct kymo_stack_start *start,
+					     uint64_t until_sp, uint32_t frames_max)
+{
+	const struct ky_memo_chain *known = ky_chain_memo_find(head, start, until_sp);
+
+	if (KYMO_LIKELY(known != NULL))
+		return known->is;
+	return ky_chain_search(ring, head, start, until_sp, frames_max);
+}
 
 /* The stacks of a place table. */
 struct ky_stack_store ky_chain_store(struct ky_place_head *head);

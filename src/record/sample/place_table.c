@@ -333,23 +333,44 @@ void kymo_place_clone(struct kymo_place_poll *poll, const struct kymo_stack_star
 /* Outside of polls frames this far from the wake count, at most: more than a driver's have. */
 #define WAKE_STACK_BYTES 4096u
 
+static __attribute__((noinline)) uint64_t wake_end(uint64_t sp)
+{
+	uint64_t end = ky_stack_own_end();
+
+	return end && end - sp < WAKE_STACK_BYTES ? end : sp + WAKE_STACK_BYTES;
+}
+
+static inline uint32_t wake_flags(struct ky_chain chain)
+{
+	return chain.stack == KY_PLACE_NO_STACK ? 0 : (chain.stack + 1) << KYMO_WAKE_STACK_SHIFT;
+}
+
+static __attribute__((noinline)) uint32_t wake_slowly(struct ky_thread *thread,
+						      const struct kymo_stack_start *start,
+						      uint64_t until_sp, uint32_t frames_max)
+{
+	if (!thread->hot.places && (!thread->hot.sub || !begin(thread)))
+		return 0;
+	if (!ky_stack_may_be_own(start->sp))
+		return 0;
+	return wake_flags(ky_chain_search(thread->ring, head_of(thread->hot.places), start,
+					  until_sp, frames_max));
+}
+
 uint32_t kymo_place_wake(const struct kymo_stack_start *start, uint64_t until_sp,
 			 uint32_t frames_max)
 {
 	struct ky_thread *thread = self();
-	uint64_t end = ky_stack_own_end();
-	struct ky_chain chain;
+	const struct ky_memo_chain *known;
 
-	if (KYMO_UNLIKELY(!thread->hot.places) && (!thread->hot.sub || !begin(thread)))
-		return 0;
-	if (!ky_stack_may_be_own(start->sp))
-		return 0;
 	if (!until_sp)
-		until_sp = end && end - start->sp < WAKE_STACK_BYTES ? end :
-								       start->sp + WAKE_STACK_BYTES;
-	chain = ky_chain_find(thread->ring, head_of(thread->hot.places), start, until_sp,
-			      frames_max);
-	return chain.stack == KY_PLACE_NO_STACK ? 0 : (chain.stack + 1) << KYMO_WAKE_STACK_SHIFT;
+		until_sp = wake_end(start->sp);
+	/* Of a thread without tables none is kept; and what is kept lies on the thread's own stack.
+	 */
+	known = ky_chain_memo_find(head_of(thread->hot.places), start, until_sp);
+	if (KYMO_LIKELY(known != NULL))
+		return wake_flags(known->is);
+	return wake_slowly(thread, start, until_sp, frames_max);
 }
 
 /* Some of the points that are older now were not before: those were cloned in the last poll. */

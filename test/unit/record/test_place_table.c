@@ -26,12 +26,12 @@ void ky_testpoint(const char *name)
 }
 
 /* In place of a walk: the leaf alone decides. */
-struct ky_chain __wrap_ky_chain_find(const struct ky_ring *ring, struct ky_place_head *head,
-				     const struct kymo_stack_start *start, uint64_t until_sp,
-				     uint32_t frames_max);
-struct ky_chain __wrap_ky_chain_find(const struct ky_ring *ring, struct ky_place_head *head,
-				     const struct kymo_stack_start *start, uint64_t until_sp,
-				     uint32_t frames_max)
+struct ky_chain __wrap_ky_chain_search(const struct ky_ring *ring, struct ky_place_head *head,
+				       const struct kymo_stack_start *start, uint64_t until_sp,
+				       uint32_t frames_max);
+struct ky_chain __wrap_ky_chain_search(const struct ky_ring *ring, struct ky_place_head *head,
+				       const struct kymo_stack_start *start, uint64_t until_sp,
+				       uint32_t frames_max)
 {
 	const uint64_t frames[] = {start->pc, 0x2000, 0x3000};
 	const struct ky_stack_store store = ky_chain_store(head);
