@@ -229,10 +229,19 @@ def driven(polls=10, length=20 * MS, is_current=True, sampled=True):
     return trace
 
 
-def streamed(tasks, length=300_000):
-    """Tasks of app::trade of one worker: each is polled, yields, and is woken after the others."""
+def streamed(tasks, length=300_000, ticks=0):
+    """Tasks of app::trade of one worker: each is polled, yields, and is woken after the others.
+    `ticks`: so many times app::tick is woken by a timer, and polled after all of them."""
     trace = started().symbol(0x300, "tokio::runtime::scheduler::defer::Defer::wake", 1)
+    trace.symbol(0x301, "tokio::runtime::time::wheel::Wheel::poll", 1)
     for number in range(6000 // tasks):
+        at = MS + number * tasks * length
+        if number < ticks:
+            trace.event("WakeEventEvent", at - 4000, ("waker_task_id", "VARINT", 0),
+                        ("woken_task_id", "VARINT", 900), ("target_worker", "U8", 0),
+                        ("origin", "U8", 3), ("callchain", "STACK", (0x301,)),
+                        ("tid", "VARINT", 0))
+            trace.poll(at + tasks * length - 9000, at + tasks * length - 8000, 900, "app::tick")
         for task in range(tasks):
             at = MS + (number * tasks + task) * length
             trace.event("WakeEventEvent", at - 5000, ("waker_task_id", "VARINT", 0),
@@ -327,9 +336,13 @@ class StuckFindings(Cli):
         for trace in (driven(polls=2), driven(length=2 * MS), driven(is_current=False)):
             self.assertEqual(self.alarms(trace), [])
 
-    def test_more_tasks_that_never_wait_than_workers(self):
-        self.assertEqual(self.alarms(streamed(3)), [("overload", "app::trade")])
-        self.assertEqual(self.alarms(streamed(1)), [])
+    def test_a_batch_that_keeps_all_workers_busy_overloads_nobody(self):
+        for tasks in (1, 3, 20):
+            self.assertEqual(self.alarms(streamed(tasks)), [])
+        self.assertEqual(self.alarms(streamed(20, ticks=2)), [])
+
+    def test_a_batch_behind_which_timers_are_late_is_an_overload(self):
+        self.assertEqual(self.alarms(streamed(20, ticks=3)), [("overload", "app::trade")])
 
 
 if __name__ == "__main__":

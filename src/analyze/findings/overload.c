@@ -11,7 +11,7 @@
 #include <base/text.h>
 
 /* Of the time that is known: the workers of the busiest runtime were in polls. */
-static uint32_t busy_ppm(const struct ky_facts *facts, uint64_t *runtime)
+static uint32_t busy_ppm(const struct ky_facts *facts)
 {
 	const struct ky_report *report = facts->report;
 	uint32_t most = 0;
@@ -28,23 +28,37 @@ static uint32_t busy_ppm(const struct ky_facts *facts, uint64_t *runtime)
 			busy += use->busy_ns;
 			known += use->span_ns - use->unknown_ns;
 		}
-		if (ky_share_ppm(busy, known) > most) {
+		if (ky_share_ppm(busy, known) > most)
 			most = ky_share_ppm(busy, known);
-			*runtime = of;
-		}
 	}
 	return most;
 }
 
-/* Tasks of the kind that never wait: each of their polls ends because Tokio's budget, or a yield,
- * ends it, with more to do. */
-struct restless {
-	uint64_t *yielded; /* by task: wakes that were deferred */
-	uint32_t count;
-	uint64_t life_ns; /* of the one that lived longest */
+/* Wakes of a kind of task, by what they say of its delays. */
+struct kind_wakes {
+	uint64_t yields;  /* deferred: it gave its worker away, with more to do */
+	uint64_t outside; /* I/O, a timer, another thread: somebody waits for what it does */
 };
 
-static bool count_yields(struct restless *out, const struct ky_facts *facts)
+/* Who stood in line. A task that yields with more to do asked for that, and what a program makes
+ * for itself, as a batch of steps that wake each other, keeps nobody waiting. */
+struct ready_line {
+	struct kind_wakes *kinds; /* by the facts' kinds */
+	uint64_t ready_ns;        /* the account, without those that never wait */
+	uint64_t slow_ns, slow_count, worst_ns;
+	uint64_t outside_count; /* from KY_FIND_WORST_NS_MIN on, of kinds that are woken so */
+	uint64_t behind_ns, idle_ns;
+};
+
+static bool is_from_outside(const struct ky_wake *wake, uint32_t kind)
+{
+	if (kind == KY_WAKE_IO || kind == KY_WAKE_TIMER || kind == KY_WAKE_DRIVER ||
+	    kind == KY_WAKE_SIGNAL)
+		return true;
+	return wake->waker == KY_NONE && kind != KY_WAKE_DEFERRED && kind != KY_WAKE_JOIN;
+}
+
+static bool read_wakes(struct ready_line *line, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
 	struct ky_wake_walk walk = {
@@ -54,131 +68,169 @@ static bool count_yields(struct restless *out, const struct ky_facts *facts)
 
 	if (ky_wake_namer_make(&namer, trace, facts->profile ? &facts->profile->code : NULL))
 		return false;
-	while (ky_wake_walk_next(&walk, &wake))
-		out->yielded[wake.woken] += ky_wake_namer_cause(&namer, &wake).kind ==
-					    KY_WAKE_DEFERRED;
+	while (ky_wake_walk_next(&walk, &wake)) {
+		const struct ky_kind_facts *kind = ky_facts_kind(facts,
+								 trace->tasks[wake.woken].name);
+		uint32_t cause = ky_wake_namer_cause(&namer, &wake).kind;
+
+		if (!kind)
+			continue;
+		line->kinds[kind - facts->kinds].yields += cause == KY_WAKE_DEFERRED;
+		line->kinds[kind - facts->kinds].outside += is_from_outside(&wake, cause);
+	}
 	ky_wake_namer_release(&namer);
 	return true;
 }
 
-static bool find_restless(struct restless *out, const struct ky_facts *facts, uint32_t name)
+/* Nine of ten of its polls end because Tokio's budget, or a yield, ends them. */
+static bool is_restless(const struct ready_line *line, const struct ky_facts *facts, size_t kind)
+{
+	return facts->kinds[kind].poll_count > KY_FIND_STUCK_WAITS &&
+	       ky_share_ppm(line->kinds[kind].yields, facts->kinds[kind].poll_count) >=
+		       KY_FIND_BUSY_PPM;
+}
+
+static void read_delays(struct ready_line *line, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
-	bool is_made;
+	struct ky_poll poll;
 
-	out->yielded = ky_alloc((trace->task_count + (size_t)1) * sizeof(*out->yielded));
-	is_made = out->yielded && count_yields(out, facts);
-	for (uint32_t i = 0; is_made && i < trace->task_count; i++) {
-		const struct ky_task *task = &trace->tasks[i];
-		uint64_t end_ns = task->flags & KY_TASK_ENDED ? task->end_ns : facts->report->to_ns;
+	for (uint32_t worker = 0; worker < trace->worker_count; worker++) {
+		const struct ky_column *polls = &trace->workers[worker].polls;
+		uint64_t row = ky_column_find(polls, facts->report->from_ns);
 
-		if (task->name != name || task->poll_count <= KY_FIND_STUCK_WAITS ||
-		    task->busy_ns / task->poll_count <= KY_FIND_SPIN_NS ||
-		    ky_share_ppm(out->yielded[i], task->poll_count) < KY_FIND_BUSY_PPM)
-			continue;
-		out->count++;
-		if (end_ns > task->first_ns)
-			out->life_ns = ky_later(out->life_ns, end_ns - task->first_ns);
+		for (; row < polls->row_count; row++) {
+			const struct ky_kind_facts *kind;
+			size_t at;
+
+			ky_trace_poll(trace, worker, row, &poll);
+			if (poll.start_ns >= facts->report->to_ns)
+				break;
+			kind = poll.delay_state || poll.delay_ns <= KY_FIND_LONG_NS ?
+				       NULL :
+				       ky_facts_kind(facts, trace->tasks[poll.task].name);
+			at = kind ? (size_t)(kind - facts->kinds) : 0;
+			if (!kind || kind->is_runtimes || is_restless(line, facts, at))
+				continue;
+			line->slow_ns += poll.delay_ns;
+			line->slow_count++;
+			line->worst_ns = ky_later(line->worst_ns, poll.delay_ns);
+			line->outside_count += line->kinds[at].outside &&
+					       poll.delay_ns >= KY_FIND_WORST_NS_MIN;
+		}
 	}
-	ky_free(out->yielded);
-	return is_made;
 }
 
-static uint32_t workers_of(const struct ky_facts *facts, uint64_t runtime)
+static bool is_behind(const struct ky_why_group *group)
 {
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < facts->report->worker_count; i++)
-		count += facts->trace->workers[facts->report->workers[i].worker].runtime == runtime;
-	return count;
+	return group->part == KY_PART_BEHIND_UNSPLIT || group->part == KY_PART_LIFO;
 }
 
-/* More of them than workers: some stand in line at any time, each behind polls that are too short
- * to be seen one by one. */
-static void judge_restless(struct ky_findings *findings, struct ky_finding *found,
-			   const struct ky_kind_facts *most, uint64_t runtime, uint64_t idle_ns,
-			   uint64_t behind_ns)
+/* Behind short polls with no other worker idle: of the delays that were split, those of tasks that
+ * wait; where all of these are of the others, as large a part as of those. */
+static void read_parts(struct ready_line *line, const struct ky_facts *facts)
+{
+	uint64_t ns[2] = {0}, behind_ns[2] = {0}, idle_ns[2] = {0};
+	uint32_t which;
+
+	for (uint32_t i = 0; i < facts->why->group_count; i++) {
+		const struct ky_why_group *group = &facts->why->groups[i];
+		const struct ky_kind_facts *kind = ky_facts_kind(facts, group->victim);
+
+		if (!kind || kind->is_runtimes)
+			continue;
+		which = is_restless(line, facts, (size_t)(kind - facts->kinds));
+		ns[which] += group->ns;
+		if (!is_behind(group))
+			continue;
+		behind_ns[which] += group->ns - group->long_ns;
+		if (group->part != KY_PART_LIFO)
+			idle_ns[which] += ky_earlier(group->idle_ns - group->idle_long_ns,
+						     group->ns - group->long_ns);
+	}
+	which = !ns[0];
+	line->idle_ns = ky_ppm_of(line->slow_ns, ky_share_ppm(idle_ns[which], ns[which]));
+	line->behind_ns = ky_ppm_of(line->slow_ns,
+				    ky_share_ppm(behind_ns[which] - idle_ns[which], ns[which]));
+}
+
+static bool find_line(struct ready_line *line, const struct ky_facts *facts)
+{
+	line->kinds = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*line->kinds));
+	if (!line->kinds || !read_wakes(line, facts))
+		return false;
+	line->ready_ns = facts->ready_ns;
+	for (uint32_t i = 0; i < facts->kind_count; i++)
+		if (!facts->kinds[i].is_runtimes && is_restless(line, facts, i))
+			line->ready_ns -= ky_earlier(facts->report->groups[i].delay_ns,
+						     line->ready_ns);
+	read_delays(line, facts);
+	read_parts(line, facts);
+	return true;
+}
+
+static void report(struct ky_findings *findings, const struct ready_line *line,
+		   const struct ky_kind_facts *most, uint32_t busy_ppm)
 {
 	const struct ky_facts *facts = &findings->facts;
-	struct restless tasks = {0};
-	uint32_t share_ppm = ky_share_ppm(most->busy_ns, facts->poll_ns);
+	struct ky_finding *found = ky_findings_add(findings, KY_FINDING_OVERLOAD);
 
-	/* Of what stood in line for long, another worker could have polled the most. */
-	if (share_ppm < KY_FIND_CODE_PPM || idle_ns > behind_ns)
-		return;
-	if (!find_restless(&tasks, facts, most->name)) {
-		findings->failed = true;
-		return;
-	}
-	if (tasks.count <= workers_of(facts, runtime))
-		return;
-	ky_finding_judge(found, share_ppm > found->score_ppm ? share_ppm : found->score_ppm,
-			 ky_later(found->worst_ns, tasks.life_ns));
-	ky_text(&found->statement, " ");
-	ky_say_many(&found->statement, tasks.count, "task", "tasks");
-	ky_text(&found->statement,
-		" of it never wait: their polls end when Tokio's budget is used up, or at a yield, "
-		"and there is more to do.");
-	ky_text(&found->impact,
-		" What else such a task waits for (another branch of a biased select!, or what "
-		"comes after its loop) has to wait for as long.");
-}
-
-void ky_find_overload(struct ky_findings *findings)
-{
-	const struct ky_facts *facts = &findings->facts;
-	const struct ky_kind_facts *most = NULL;
-	uint64_t behind_ns = 0, idle_ns = 0, runtime = KY_NONE;
-	uint32_t busy = busy_ppm(facts, &runtime);
-	struct ky_finding *found;
-
-	if (busy < KY_FIND_BUSY_PPM)
-		return;
-	for (uint32_t i = 0; i < facts->kind_count; i++) {
-		const struct ky_kind_facts *kind = &facts->kinds[i];
-
-		if (kind->is_runtimes)
-			continue;
-		behind_ns += kind->behind_all_ns - kind->behind_ns -
-			     ky_earlier(kind->idle_ns, kind->behind_all_ns - kind->behind_ns);
-		idle_ns += kind->idle_ns;
-		if (!most || kind->busy_ns > most->busy_ns)
-			most = kind;
-	}
-	found = most ? ky_findings_add(findings, KY_FINDING_OVERLOAD) : NULL;
 	if (!found)
 		return;
 	found->culprit.kind = "task";
 	found->culprit.task = most->name;
 	found->confidence = KY_CONFIDENCE_PROVEN;
-	found->victims = facts->slow_delays;
-	found->delay_ns = behind_ns;
-	ky_finding_judge(found, ky_share_ppm(behind_ns, facts->ready_ns),
-			 facts->why->worst_count ? facts->why->worst[0].delay_ns : 0);
+	found->victims = line->slow_count;
+	found->delay_ns = line->behind_ns;
+	ky_finding_judge(found, ky_share_ppm(line->behind_ns, line->ready_ns), line->worst_ns);
+	if (line->outside_count < KY_FIND_SAMPLES_MIN)
+		found->severity = KY_SEVERITY_INFO;
 	ky_text(&found->statement, "The workers were in polls ");
-	ky_say_ppm(&found->statement, busy);
+	ky_say_ppm(&found->statement, busy_ppm);
 	ky_text(&found->statement,
 		" of the time, with short ones: tasks that are ready stand in line. ");
 	ky_say_ppm(&found->statement, ky_share_ppm(most->busy_ns, facts->poll_ns));
 	ky_text(&found->statement, " of the work is of ");
 	ky_say_kind(&found->statement, facts->trace, most->name);
 	ky_text(&found->statement, ".");
-	ky_say_many(&found->impact, facts->slow_delays, "task that was ready waited",
+	ky_say_many(&found->impact, line->slow_count, "task that was ready waited",
 		    "tasks that were ready waited");
 	ky_text(&found->impact, " over 1 ms, ");
-	ky_say_ns(&found->impact, behind_ns);
-	ky_text(&found->impact, " in all while short polls of others ran.");
+	ky_say_ns(&found->impact, line->behind_ns);
+	ky_text(&found->impact, " in all while short polls of others ran");
+	ky_text(&found->impact, line->outside_count ?
+					"." :
+					". None of them had I/O, a timer or another thread to "
+					"answer late by 3 ms or more: it may be a batch.");
 	ky_text(&found->action,
 		"Do less work, or more of it elsewhere: more workers or CPUs, fewer "
 		"tasks at once (a semaphore at the entry), or a cheaper poll.");
-	if (!most->is_runtimes)
-		judge_restless(findings, found, most, runtime, idle_ns, behind_ns);
 	ky_finding_evidence(found, &(struct ky_evidence){.kind = "workers",
 							 .from_ns = facts->report->from_ns,
 							 .to_ns = facts->report->to_ns,
 							 .task = UINT64_MAX,
 							 .stack = KY_NONE,
 							 .event = "PollStart"});
-	if (!behind_ns && found->severity == KY_SEVERITY_INFO)
-		ky_findings_drop(findings);
+}
+
+void ky_find_overload(struct ky_findings *findings)
+{
+	const struct ky_facts *facts = &findings->facts;
+	const struct ky_kind_facts *most = NULL;
+	struct ready_line line = {.kinds = NULL};
+	uint32_t busy = busy_ppm(facts);
+
+	if (busy < KY_FIND_BUSY_PPM)
+		return;
+	for (uint32_t i = 0; i < facts->kind_count; i++)
+		if (!facts->kinds[i].is_runtimes &&
+		    (!most || facts->kinds[i].busy_ns > most->busy_ns))
+			most = &facts->kinds[i];
+	if (!most)
+		return;
+	if (!find_line(&line, facts))
+		findings->failed = true;
+	else if (line.behind_ns)
+		report(findings, &line, most, busy);
+	ky_free(line.kinds);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/findings/poll_case.h>
 
+#include <analyze/cpu_cover.h>
+#include <analyze/share.h>
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <base/text.h>
 #include <errno.h>
 
@@ -144,7 +147,40 @@ uint32_t ky_poll_case_called_ppm(const struct ky_poll_case *one,
 	return share_ppm(one, is_one, is_callers);
 }
 
-/* What is in neither half is divided as the rest is; where there is no rest, as samples say. */
+/* At most that long did such polls run, by the samples of CPU time that fell in them: 95 % of a
+ * Poisson count, three where there is none. UINT64_MAX: samples do not say. */
+static uint64_t on_cpu_max_ns(const struct ky_poll_case *one)
+{
+	const struct ky_samples *samples = &one->facts->trace->samples;
+	uint64_t ns = 0, most_ns = 0, count = 0;
+	struct ky_cpu_cover cover;
+
+	/* Where the kernel counted more CPU time than has samples, none is no proof. */
+	ky_cpu_cover_find(&cover, one->facts->trace, one->facts->report->from_ns,
+			  one->facts->report->to_ns);
+	if (one->facts->is_lossy || ky_cpu_cover_missing_ns(&cover))
+		return UINT64_MAX;
+	for (uint32_t i = 0; i < samples->row_count; i++) {
+		const struct ky_stack_row *row = &samples->rows[i];
+
+		if (row->kind != KY_STACK_CPU)
+			continue;
+		if (!row->value)
+			return UINT64_MAX;
+		most_ns = ky_later(most_ns, row->value);
+		if (row->task == KY_NONE || row->poll_ns <= KY_FIND_LONG_NS ||
+		    one->facts->trace->tasks[row->task].name != one->kind->name)
+			continue;
+		ns += row->value;
+		count++;
+	}
+	return most_ns ? ns + ky_whole((double)most_ns *
+				       (3.0 + 1.65 * ky_square_root((double)count))) :
+			 UINT64_MAX;
+}
+
+/* What is in neither half is divided as the rest is; where there is no rest, as samples say: what
+ * has fewer of them than its length asks for did not run, though what it did is not known. */
 static void take_half(struct ky_poll_case *one, uint64_t off_ns)
 {
 	const struct ky_kind_facts *kind = one->kind;
@@ -166,7 +202,13 @@ static void take_half(struct ky_poll_case *one, uint64_t off_ns)
 			  !one->facts->trace->samples.counts[KY_STACK_CPU];
 	if (one->is_guessed) {
 		share = ky_share_ppm(off_ns, unsplit + known);
-		share = one->is_blocked ? share : 1000000 - share;
+		if (!one->is_blocked) {
+			uint64_t max_ns = on_cpu_max_ns(one);
+			uint64_t rest_ns = max_ns - ky_earlier(max_ns, cpu);
+
+			share = (uint32_t)ky_earlier(1000000 - share,
+						     ky_share_ppm(rest_ns, unsplit));
+		}
 		if (kind->worst[KY_OWN_UNSPLIT] > one->worst_ns && share >= KY_FIND_HALF_PPM)
 			one->worst_ns = kind->worst[KY_OWN_UNSPLIT];
 	}

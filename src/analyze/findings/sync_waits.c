@@ -45,8 +45,9 @@ static bool is_batch_release(const struct ky_code_line *line)
 	       ky_text_contains(line->name, "sync::batch_semaphore::Semaphore>::release");
 }
 
-/* Functions that release, the more special first; all of them end in the same semaphore. */
-uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
+/* Of a name the part that stands first: what it is generic over comes later, as of
+ * drop_in_place<tokio::sync::mutex::MutexGuard<tokio::sync::mpsc::bounded::Receiver<..>>>. */
+static uint8_t what_of_name(const char *name)
 {
 	static const struct {
 		const char *part;
@@ -57,6 +58,17 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 		{"sync::rwlock::", KY_SYNC_RWLOCK},
 		{"sync::semaphore::", KY_SYNC_SEMAPHORE},
 	};
+
+	for (; *name; name++)
+		for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+			if (ky_text_begins(name, functions[i].part))
+				return functions[i].what;
+	return KY_SYNC_NONE;
+}
+
+/* Functions that release: all of them end in the same semaphore. */
+uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
+{
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 	bool is_release = false, is_guard = false;
@@ -70,9 +82,9 @@ uint8_t ky_sync_what_of(const struct ky_code_stacks *code, uint32_t stack)
 		is_release |= ky_text_contains(line->name, "batch_semaphore::") &&
 			      ky_text_contains(line->name, "add_permits");
 		is_guard |= is_batch_release(line);
-		for (size_t i = 0; is_release && i < sizeof(functions) / sizeof(*functions); i++)
-			if (ky_text_contains(line->name, functions[i].part))
-				return functions[i].what;
+		what = is_release ? what_of_name(line->name) : KY_SYNC_NONE;
+		if (what != KY_SYNC_NONE)
+			return what;
 		if (ky_code_is_own(line))
 			break;
 	}
@@ -279,21 +291,15 @@ static void keep_long(struct ky_sync_waits *waits, const struct ky_pool_runs *ru
  * waits has the function that it called, unless that is inlined, too. */
 static uint8_t what_of_point(const struct ky_code_stacks *code, uint32_t stack)
 {
-	static const struct {
-		const char *part;
-		uint8_t what;
-	} functions[] = {{"sync::mutex::", KY_SYNC_MUTEX},
-			 {"sync::rwlock::", KY_SYNC_RWLOCK},
-			 {"sync::mpsc::", KY_SYNC_CHANNEL}};
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
+	uint8_t what = KY_SYNC_NONE;
 
 	ky_code_walk_begin(&walk, code, stack);
-	while ((line = ky_code_walk_next(&walk)) && !ky_code_is_own(line))
-		for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
-			if (ky_text_contains(line->name, functions[i].part))
-				return functions[i].what;
-	return KY_SYNC_NONE;
+	while (what == KY_SYNC_NONE && (line = ky_code_walk_next(&walk)) && !ky_code_is_own(line))
+		what = what_of_name(line->name);
+	/* One that waits for a permit says what it waits for already. */
+	return what != KY_SYNC_SEMAPHORE ? what : KY_SYNC_NONE;
 }
 
 static bool is_unnamed(uint8_t what)

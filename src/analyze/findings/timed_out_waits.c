@@ -17,6 +17,11 @@
 #include <read/sort.h>
 
 #define POINTS_MAX 3u /* that a wait has in the trace: with so many some may be missing */
+/* Of a stack where a task waits, asked once. */
+#define POINT_ASKED 1u
+#define POINT_TIMER 2u
+#define POINT_IN_TIMEOUT 4u
+#define POINT_CAN_MISS 8u
 #define NEAR_NS UINT64_C(1000000) /* between a wake and the end of the wait */
 
 /* One wait of a task, at one or more points. */
@@ -33,6 +38,7 @@ struct timed_waits {
 	uint32_t count, capacity;
 	uint64_t *code_wakes; /* by kind */
 	uint8_t *causes;      /* by stack: 1 + enum ky_wake_kind; 0: not asked */
+	uint8_t *points;      /* by stack: POINT_ bits */
 };
 
 /* What is concluded of one kind. */
@@ -80,6 +86,23 @@ static bool can_miss(const struct ky_code_stacks *code, uint32_t stack)
 	return is_own;
 }
 
+static uint8_t point_of(struct timed_waits *waits, const struct ky_facts *facts, uint32_t stack)
+{
+	const struct ky_code_stacks *code = &facts->profile->code;
+	uint8_t *point = &waits->points[stack];
+	bool is_in_timeout = false;
+
+	if (*point)
+		return *point;
+	*point = POINT_ASKED;
+	if (is_timer(code, stack, &is_in_timeout))
+		*point |= POINT_TIMER;
+	else if (can_miss(code, stack))
+		*point |= POINT_CAN_MISS;
+	*point |= is_in_timeout ? POINT_IN_TIMEOUT : 0;
+	return *point;
+}
+
 static bool collect(struct timed_waits *waits, const struct ky_facts *facts)
 {
 	const struct ky_samples *samples = &facts->trace->samples;
@@ -87,7 +110,7 @@ static bool collect(struct timed_waits *waits, const struct ky_facts *facts)
 	for (uint32_t i = 0; i < samples->row_count; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
 		struct timed_wait *last = waits->count ? &waits->list[waits->count - 1] : NULL;
-		bool is_in_timeout = false, is_one;
+		uint8_t point;
 
 		if (row->kind != KY_STACK_PLACE || row->task == KY_NONE || row->stack == KY_NONE ||
 		    row->reason != KY_PLACE_WAITED || row->flags & KY_ROW_END_UNSAFE ||
@@ -103,14 +126,13 @@ static bool collect(struct timed_waits *waits, const struct ky_facts *facts)
 						    .task = row->task,
 						    .stack = row->stack};
 		}
-		is_one = is_timer(&facts->profile->code, row->stack, &is_in_timeout);
-		if (is_one)
+		point = point_of(waits, facts, row->stack);
+		if (point & POINT_TIMER)
 			last->stack = row->stack;
-		else
-			last->can_miss |= can_miss(&facts->profile->code, row->stack);
-		last->timers += is_one;
-		last->others += !is_one;
-		last->is_in_timeout |= is_in_timeout;
+		last->can_miss |= (point & POINT_CAN_MISS) != 0;
+		last->timers = (uint8_t)(last->timers + ((point & POINT_TIMER) != 0));
+		last->others = (uint8_t)(last->others + !(point & POINT_TIMER));
+		last->is_in_timeout |= (point & POINT_IN_TIMEOUT) != 0;
 		if (row->value)
 			last->from_ns = row->end_ns - ky_earlier(row->value, row->end_ns);
 	}
@@ -351,12 +373,14 @@ void ky_find_timed_out_waits(struct ky_findings *findings)
 	hidden = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*hidden));
 	waits.code_wakes = ky_alloc((facts->kind_count + (size_t)1) * sizeof(*waits.code_wakes));
 	waits.causes = ky_alloc(facts->trace->samples.stack_count + (size_t)1);
-	if (hidden && waits.code_wakes && waits.causes && collect(&waits, facts))
+	waits.points = ky_alloc(facts->trace->samples.stack_count + (size_t)1);
+	if (hidden && waits.code_wakes && waits.causes && waits.points && collect(&waits, facts))
 		judge(findings, &waits, hidden);
 	else
 		findings->failed = true;
 	ky_free(hidden);
 	ky_free(waits.code_wakes);
 	ky_free(waits.causes);
+	ky_free(waits.points);
 	ky_free(waits.list);
 }
