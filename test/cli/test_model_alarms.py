@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """`kymo report` on services of the model that nothing is wrong with: it names no cause above info.
-KYMO_MODEL_TRACES says how many (default 12); `make check-all` reads 100, `make soak` 300."""
+KYMO_MODEL_TRACES says how many (default 8); `make check-all` reads 100, `make soak` 300."""
 import concurrent.futures
 import json
 import os
@@ -11,7 +11,7 @@ from cli_case import KYMO, Cli, main
 from healthy_model import PLACES, Healthy
 from test_why import write
 
-COUNT = int(os.environ.get("KYMO_MODEL_TRACES", 12))
+COUNT = int(os.environ.get("KYMO_MODEL_TRACES", 8))
 
 
 class Sick(Healthy):

@@ -41,8 +41,9 @@ class Skills(Cli):
         (run / ".lock").touch()
         (run / "000000.trc").write_bytes(b"TRC\0\1")
         shutil.copy("/bin/true", place / "service")
-        for name in ("trace", "before", "after"):
-            self.run_kymo("convert", "-q", "-o", place / f"{name}.trc.zst", NEW)
+        self.run_kymo("convert", "-q", "-o", place / "trace.trc.zst", NEW)
+        for name in ("before", "after"):
+            shutil.copy(place / "trace.trc.zst", place / f"{name}.trc.zst")
         return place
 
     def shell(self, place, block):

@@ -258,19 +258,19 @@ class Timeline(Cli):
         self.assertNotIn("stuck", [one["name"] for one in seen.slices])
 
     def test_a_range_a_worker_and_a_task_alone(self):
-        whole = self.perfetto(NEW)
-        part = self.perfetto("--from", "1s", "--to", "2s", NEW)
-        start = self.one("SELECT trace_start_ns()", NEW)[0]
+        whole = self.perfetto(OLD)
+        part = self.perfetto("--from", "1s", "--to", "2s", OLD)
+        start = self.one("SELECT trace_start_ns()", OLD)[0]
         inside = [one for one in whole.on_lanes() if start + 10**9 <= one["ts"] < start + 2 * 10**9]
         self.assertEqual(len(inside), len(list(part.on_lanes())))
-        task = self.one("SELECT task FROM tasks WHERE polls > 100 LIMIT 1", NEW)[0]
-        lone = self.perfetto("--task", task, NEW)
+        task = self.one("SELECT task FROM tasks WHERE polls > 100 LIMIT 1", OLD)[0]
+        lone = self.perfetto("--task", task, OLD)
         self.assertEqual({one["task"] for one in lone.on_lanes()}, {task})
-        worker = self.one("SELECT worker FROM workers WHERE polls > 100 LIMIT 1", NEW)[0]
-        lane = self.perfetto("--worker", worker, NEW)
+        worker = self.one("SELECT worker FROM workers WHERE polls > 100 LIMIT 1", OLD)[0]
+        lane = self.perfetto("--worker", worker, OLD)
         self.assertEqual([len([one for one in lane.on_lanes()
                                if one["name"] not in ("park", "driver turn")])],
-                         self.one(f"SELECT count(*) FROM polls WHERE worker = {worker}", NEW))
+                         self.one(f"SELECT count(*) FROM polls WHERE worker = {worker}", OLD))
 
     def test_what_was_written_is_said(self):
         out = self.dir / "t.pftrace"
