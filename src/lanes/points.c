@@ -283,19 +283,12 @@ static void put_event(struct ky_buf *out, const struct ky_trace *trace, uint32_t
 	ky_json_close(out, "]");
 }
 
-bool ky_points_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32_t kind,
-			  uint32_t index, uint32_t row)
+/* The members of one point; its row exists. */
+static void put_point(struct ky_buf *out, const struct ky_trace *trace, uint32_t kind,
+		      uint32_t index, uint32_t row)
 {
 	struct ky_queue_sample sample;
 
-	if ((kind <= KY_POINTS_FIELD && row >= trace->custom_row_count) ||
-	    (kind == KY_POINTS_COUNTER && row >= trace->counter_count) ||
-	    (kind == KY_POINTS_NOTES && row >= trace->annotation_count) ||
-	    (kind == KY_POINTS_QUEUE &&
-	     (index >= trace->queue_count || row >= trace->queues[index].rows.row_count)) ||
-	    kind >= KY_POINTS_KINDS)
-		return false;
-	ky_json_open(out, NULL, "{");
 	if (kind <= KY_POINTS_FIELD) {
 		put_event(out, trace, row);
 	} else if (kind == KY_POINTS_NOTES) {
@@ -311,6 +304,59 @@ bool ky_points_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint
 		ky_facts_moment(out, "start_ns", trace, sample.time_ns);
 		ky_json_number(out, "value", sample.depth);
 	}
+}
+
+bool ky_points_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32_t kind,
+			  uint32_t index, uint32_t row)
+{
+	if ((kind <= KY_POINTS_FIELD && row >= trace->custom_row_count) ||
+	    (kind == KY_POINTS_COUNTER && row >= trace->counter_count) ||
+	    (kind == KY_POINTS_NOTES && row >= trace->annotation_count) ||
+	    (kind == KY_POINTS_QUEUE &&
+	     (index >= trace->queue_count || row >= trace->queues[index].rows.row_count)) ||
+	    kind >= KY_POINTS_KINDS)
+		return false;
+	ky_json_open(out, NULL, "{");
+	put_point(out, trace, kind, index, row);
 	ky_json_close(out, "}");
 	return true;
+}
+
+/* The first point that is not before this time. */
+static uint32_t first_from(const struct ky_points *points, uint64_t ns)
+{
+	uint32_t low = 0, high = points->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (points->times_ns[middle] < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void ky_points_within_json(struct ky_buf *out, const struct ky_trace *trace,
+			   const struct ky_points *points, uint64_t from_ns, uint64_t to_ns,
+			   uint32_t limit)
+{
+	uint32_t from = first_from(points, from_ns);
+	uint32_t to = to_ns < UINT64_MAX ? first_from(points, to_ns + 1) : points->count;
+	uint32_t count = to > from ? to - from : 0;
+
+	ky_json_open(out, NULL, "{");
+	ky_json_number(out, "count", count);
+	ky_json_open(out, "points", "[");
+	for (uint32_t i = 0; i < count && i < limit; i++) {
+		uint32_t row = points->rows[from + i];
+
+		ky_json_open(out, NULL, "{");
+		ky_json_number(out, "row", row);
+		put_point(out, trace, points->kind, points->index, row);
+		ky_json_close(out, "}");
+	}
+	ky_json_close(out, "]");
+	ky_json_close(out, "}");
 }

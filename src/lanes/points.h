@@ -48,6 +48,11 @@ void ky_points_pixels(struct ky_points_pixel *out, const struct ky_points *point
 
 /* All lanes that the trace has points for. Errors: out->failed. */
 void ky_points_list_json(struct ky_buf *out, const struct ky_trace *trace);
+/* How many of a lane's points lie in [from_ns, to_ns], and the first `limit` of them as below, each
+ * with its row. Errors: out->failed. */
+void ky_points_within_json(struct ky_buf *out, const struct ky_trace *trace,
+			   const struct ky_points *points, uint64_t from_ns, uint64_t to_ns,
+			   uint32_t limit);
 /* One point by its row. Returns false: there is no such one. */
 bool ky_points_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint32_t kind,
 			  uint32_t index, uint32_t row);

@@ -147,6 +147,7 @@ test("what is no trace gets a sentence, and every question an answer", () => {
     () => engine.kymo_find_span(0, 0),
     () => engine.kymo_points_list(),
     () => engine.kymo_points_facts(0, 0, 0),
+    () => engine.kymo_points_within(0, 0, 0, 1, 10),
   ])
     assert.equal(call(), -4101);
   assert.equal(engine.kymo_strip(0, 0, 0, 100, 10), 0);
@@ -174,6 +175,9 @@ test("questions beyond the trace are refused", () => {
     () => engine.kymo_find_span(1, text(engine, "no number")),
     () => engine.kymo_points_facts(0, 0, 4e9),
     () => engine.kymo_points_facts(99, 0, 0),
+    () => engine.kymo_points_within(99, 0, 0, 1, 10),
+    () => engine.kymo_points_within(0, 4e9, 0, 1, 10),
+    () => engine.kymo_points_within(1, 0, 0, 1, 10),
   ])
     assert.equal(call(), -4101);
   assert.equal(engine.kymo_points(0, 4e9, 0, 0, 100, 10), 0);

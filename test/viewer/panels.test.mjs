@@ -276,9 +276,9 @@ function pointsOf(lane, layer) {
 
 test("events: types, charts of fields and queues are those of the command line", async () => {
   await hash("panel=events&charts=metrique%3ARequestMetrics.Latency");
-  await page.waitForFunction(() => window.kymo.state().panel?.length > 0);
+  await page.waitForFunction(() => window.kymo.state().panel?.within);
   const { panel, rows } = await state(page);
-  const events = panel.filter((one) => one.kind === "events");
+  const events = panel.lanes.filter((one) => one.kind === "events");
   assert.deepEqual(
     Object.fromEntries(events.map((one) => [one.name, one.count])),
     Object.fromEntries(rowsOf("SELECT * FROM custom").map((one) => [one.event, one.events])),
@@ -297,6 +297,70 @@ test("events: types, charts of fields and queues are those of the command line",
   const [depth] = (await pointsOf(queue.lane, queue.layer)).points;
   const [most] = rowsOf("SELECT max(tasks) AS tasks FROM queue_samples WHERE worker = 0");
   assert.equal(depth.high[0], most.tasks);
+});
+
+test("events: those in view are listed with their fields", async () => {
+  const start = 9704164337n;
+  const name = "metrique:RequestMetrics";
+  const rows = rowsOf(
+    "SELECT time_ns AS at FROM custom_values WHERE field = 'dial9.thread_id' AND " +
+      `event = '${name}' ORDER BY time_ns`,
+  ).map((one) => Number(BigInt(one.at) - start));
+  const [from, to] = [rows[20], rows[60]];
+  await hash(`panel=events&from=${from}&to=${to}`);
+  await page.waitForFunction(() => window.kymo.state().panel?.within);
+  await page.getByRole("button", { name, exact: true }).click();
+  await page.waitForFunction(
+    (of) => window.kymo.state().panel?.within?.points[0]?.name === of,
+    name,
+  );
+  const inView = rows.filter((at) => at >= from && at <= to);
+  let { within } = (await state(page)).panel;
+  assert.equal(within.count, inView.length);
+  assert.deepEqual(within.points.map((one) => one.start_ns), inView.slice(0, 200));
+  const table = page.getByRole("table", { name: "Events within it" });
+  assert.match(await table.locator("thead").textContent(), /Latency/);
+  assert.equal(await table.locator("tbody tr").count(), Math.min(200, inView.length));
+  // A click selects it; the address keeps what is listed.
+  await table.getByRole("button").nth(1).click();
+  await page.waitForFunction((at) => window.kymo.state().selection?.start_ns === at, inView[1]);
+  await page.waitForFunction(() => location.hash.includes("events-of="));
+  await page.getByRole("combobox", { name: "events in" }).selectOption("all");
+  await page.waitForFunction((n) => window.kymo.state().panel?.within?.count === n, rows.length);
+  ({ within } = (await state(page)).panel);
+  assert.equal(within.points.length, Math.min(200, rows.length));
+});
+
+test("events: a chart as a rate grows by what its values grow", async () => {
+  await hash("panel=events&charts=metrique%3ARequestMetrics.Latency");
+  await page.waitForFunction(() => window.kymo.state().panel?.within);
+  await page.getByRole("button", { name: "rate" }).first().click();
+  await page.waitForFunction(() =>
+    window.kymo.state().rows.some((one) => one.kind === "chart" && one.isRate),
+  );
+  await page.waitForFunction(() => location.hash.includes("rates="));
+  await page.waitForFunction(() => window.kymo.state().isExact);
+  const now = await state(page);
+  const row = now.rows.find((one) => one.isRate);
+  const [all] = await page
+    .evaluate((wanted) => window.kymo.strips(wanted), {
+      ...{ from: now.from, to: now.to, pixels: now.pixels },
+      wanted: [{ lane: row.lane, layer: row.layer }],
+    })
+    .then((answer) => answer.points);
+  const withAny = Object.values(all.count).flatMap((n, at) => (n ? [at] : []));
+  const [before, at] = withAny.slice(4);
+  const seconds = ((at - before) * (now.to - now.from)) / now.pixels / 1e9;
+  const hit = await page.evaluate(([a, b]) => window.kymo.hit(a, b), [
+    now.canvas.x + now.canvas.labels + at + 0.5,
+    now.canvas.y + now.canvas.axis + row.top + 15,
+  ]);
+  const words = ((all.last[at] - all.last[before]) / seconds).toPrecision(4);
+  assert.ok(hit.name.includes(`${words} ms a second`), `${hit.name}, not ${words}`);
+  await page.getByRole("button", { name: "rate" }).first().click();
+  await page.waitForFunction(
+    () => !window.kymo.state().rows.some((one) => one.kind === "chart" && one.isRate),
+  );
 });
 
 test("events: a click on one shows its fields, and its address brings it back", async () => {

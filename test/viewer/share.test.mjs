@@ -67,6 +67,9 @@ test("dial9's parameters: region and analysis, spans, charts, the worst poll", a
   assert.ok(now.rows.some((row) => row.kind === "chart" && row.label === "Latency"));
   assert.ok(now.selection.duration_ns > 3e7);
   await page.close();
+  page = await opened("field-chart=1,metrique:RequestMetrics,Latency,counter");
+  assert.ok((await state(page)).rows.some((row) => row.label === "Latency" && row.isRate));
+  await page.close();
 });
 
 test("notes are in the link, on the page that is saved, and in its address", async () => {

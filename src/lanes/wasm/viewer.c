@@ -687,6 +687,20 @@ static const struct ky_points *find_points(uint32_t kind, uint32_t index, uint32
 	return ky_points_make(points, page.trace, kind, index, field) ? NULL : points;
 }
 
+int32_t kymo_points_within(uint32_t kind, uint32_t index, double from_ns, double to_ns,
+			   uint32_t limit)
+{
+	const struct ky_points *points;
+
+	clear();
+	points = page.trace && kind != KY_POINTS_FIELD ? find_points(kind, index, 0) : NULL;
+	if (!points)
+		return KYMO_E_CLOSED;
+	ky_points_within_json(&page.result, page.trace, points, absolute(from_ns), absolute(to_ns),
+			      limit);
+	return page.result.failed;
+}
+
 uint8_t *kymo_points(uint32_t kind, uint32_t index, uint32_t field, double from_ns, double to_ns,
 		     uint32_t pixels)
 {

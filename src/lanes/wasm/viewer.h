@@ -60,6 +60,9 @@ int32_t kymo_span(uint32_t span);
 int32_t kymo_find_span(double time_ns, uint32_t id_bytes);
 int32_t kymo_points_list(void);
 int32_t kymo_points_facts(uint32_t kind, uint32_t index, uint32_t row);
+/* ky_points_within_json(); not of a field, whose events are those of its type. */
+int32_t kymo_points_within(uint32_t kind, uint32_t index, double from_ns, double to_ns,
+			   uint32_t limit);
 /* task: an id; negative: any. The result is that of kymo_facts(). */
 int32_t kymo_find_poll(double task, double time_ns);
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <lanes/points.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +94,53 @@ static void points__of_a_pixel_are_what_a_look_at_all_finds(void **state)
 	assert_true(seen > 100);
 }
 
+static uint32_t count_of(const char *text, const char *part)
+{
+	uint32_t count = 0;
+
+	while ((text = strstr(text, part)) != NULL) {
+		text += strlen(part);
+		count++;
+	}
+	return count;
+}
+
+static void points__within_a_time_are_counted_and_the_first_listed(void **state)
+{
+	uint64_t span = trace->run_last_ns - trace->run_first_ns;
+	struct ky_points points;
+	struct ky_buf out;
+
+	(void)state;
+	ky_buf_init(&out, 0);
+	assert_int_equal(ky_points_make(&points, trace, KY_POINTS_EVENTS, 0, 0), 0);
+	assert_true(points.count > 10);
+	for (uint64_t part = 1; part < 300; part *= 3) {
+		uint64_t from_ns = trace->run_first_ns + span / 3, to_ns = from_ns + span / part;
+		uint32_t count = 0;
+		char said[32];
+
+		for (uint32_t i = 0; i < points.count; i++)
+			count += points.times_ns[i] >= from_ns && points.times_ns[i] <= to_ns;
+		ky_buf_clear(&out);
+		ky_points_within_json(&out, trace, &points, from_ns, to_ns, 5);
+		assert_int_equal(ky_buf_append(&out, "", 1), 0);
+		snprintf(said, sizeof(said), "{\"count\":%u,", count);
+		assert_memory_equal(out.bytes, said, strlen(said));
+		assert_int_equal(count_of((const char *)out.bytes, "\"row\":"),
+				 count < 5 ? count : 5);
+	}
+	/* A moment belongs to both ends; a time that ends before it begins has none. */
+	ky_buf_clear(&out);
+	ky_points_within_json(&out, trace, &points, points.times_ns[3], points.times_ns[3], 5);
+	assert_memory_equal(out.bytes, "{\"count\":1,", 11);
+	ky_buf_clear(&out);
+	ky_points_within_json(&out, trace, &points, points.times_ns[3], 0, 5);
+	assert_memory_equal(out.bytes, "{\"count\":0,", 11);
+	ky_points_release(&points);
+	ky_buf_release(&out);
+}
+
 static void points__of_what_is_not_there_are_refused(void **state)
 {
 	struct ky_points points;
@@ -119,6 +167,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(points__of_a_pixel_are_what_a_look_at_all_finds),
+		cmocka_unit_test(points__within_a_time_are_counted_and_the_first_listed),
 		cmocka_unit_test(points__of_what_is_not_there_are_refused),
 	};
 

@@ -45,13 +45,14 @@ function stateOf(store: Store, element: HTMLElement, pixels: number): Record<str
       labels: LABEL_WIDTH,
       axis: AXIS_HEIGHT,
     },
-    rows: store.rows.map(({ kind, lane, label, top, height, wanted }) => ({
+    rows: store.rows.map(({ kind, lane, label, top, height, wanted, isRate }) => ({
       kind,
       lane,
       layer: wanted[0]?.layer,
       label,
       top: top - store.scroll,
       height,
+      isRate,
     })),
     selection: chosenOf(store.selection),
     why: store.selection?.why ?? null,

@@ -66,7 +66,7 @@ export async function readCopy(
   }
   const trace = JSON.parse(opened.lanes) as TraceInfo;
   const pointsLanes = JSON.parse(opened.points) as PointsLane[];
-  const rows = layRows(trace, "", store.folded, pointsLanes, store.charts);
+  const rows = layRows(trace, "", store.folded, pointsLanes, store);
   const { from, to } = rangeOf(trace);
   const answer = await next.strips({
     from,

@@ -58,7 +58,7 @@ const UNDO_MAX = 100;
 const LIFE_EVENTS = 400;
 const REST_MS = 60;
 /** What a trace beside another has of its own; all else is set for all of them. */
-const OWN_OPTIONS: readonly Option[] = ["range", "marks", "charts"];
+const OWN_OPTIONS: readonly Option[] = ["range", "marks", "charts", "rates"];
 
 let stores = 0;
 
@@ -319,15 +319,16 @@ export class Store {
     this.changed(); // the canvas comes, and asks for its pixels
   }
 
-  get charts(): Set<string> {
-    return new Set(this.option("charts").split(",").filter(Boolean).map(decodeURIComponent));
+  /** Keys of charts: those that there are; those that are rates. */
+  chosen(option: "charts" | "rates"): Set<string> {
+    return new Set(this.option(option).split(",").filter(Boolean).map(decodeURIComponent));
   }
 
-  /** Shows a numeric field of events as a lane, or no longer. */
-  toggleChart(chart: string): void {
-    const charts = this.charts;
-    if (!charts.delete(chart)) charts.add(chart);
-    this.setOption("charts", [...charts].map(encodeURIComponent).join(","));
+  /** Shows a numeric field of events as a lane, or no longer; or a chart as a rate. */
+  toggleChart(chart: string, option: "charts" | "rates" = "charts"): void {
+    const keys = this.chosen(option);
+    if (!keys.delete(chart)) keys.add(chart);
+    this.setOption(option, [...keys].map(encodeURIComponent).join(","));
     this.lay();
     this.askView();
   }
@@ -367,7 +368,7 @@ export class Store {
   lay(): void {
     if (!this.trace) return;
     const name = this.taskIndex === NONE ? "" : `task ${this.view.task}`;
-    this.rows = layRows(this.trace, name, this.folded, this.pointsLanes, this.charts);
+    this.rows = layRows(this.trace, name, this.folded, this.pointsLanes, this);
   }
 
   fold(group: string): void {
@@ -654,8 +655,7 @@ export class Store {
     this.takeSpan(await this.ask({ op: "findSpan", time: at, id: of }));
   }
 
-  /** By its lane of points. */
-  private async selectEvent(lane: number, layer: number, row: number): Promise<void> {
+  async selectEvent(lane: number, layer: number, row: number): Promise<void> {
     const kind = (layer - POINTS) & 15;
     const answer = await this.ask({ op: "pointsFacts", kind, index: lane, row });
     if (!answer) return;

@@ -7,7 +7,23 @@ import type { Palette } from "./palette";
 
 export function valueWords(row: Row, value: number): string {
   const text = Number.isInteger(value) ? count(value) : value.toPrecision(4);
-  return row.unit === "ns" ? duration(value) : row.unit ? `${text} ${row.unit}` : text;
+  const words = row.unit === "ns" ? duration(value) : row.unit ? `${text} ${row.unit}` : text;
+  return row.isRate ? `${words} a second` : words;
+}
+
+/** How much the last value of each pixel has grown since that of the one before which has any, a
+ * second; a value from before the view has no time. */
+export function ratesOf(points: Points): Points {
+  const rate = new Float64Array(points.pixels).fill(NaN);
+  const second = ((points.to - points.from) / points.pixels) / 1e9;
+  let before = -1;
+  for (let at = 0; at < points.pixels; at++) {
+    if (!points.count[at]) continue;
+    const grown = (points.last[at] ?? NaN) - (points.last[before] ?? NaN);
+    if (before >= 0) rate.fill(grown / ((at - before) * second), before + 1, at + 1);
+    before = at;
+  }
+  return { ...points, low: rate, high: rate, last: rate };
 }
 
 export interface PointsPlace {

@@ -10,6 +10,7 @@ import {
   type Counts,
   type Points,
   type Strip,
+  type Wanted,
 } from "../engine/protocol";
 import { LABEL_WIDTH, type Row } from "../layout/rows";
 import { shortName } from "../model/names";
@@ -19,7 +20,7 @@ import type { Loss, Reading } from "../model/trace";
 import type { Colouring, Theme } from "../model/view";
 import { colourOf } from "./colouring";
 import { drawLosses, lossAt, type Place } from "./losses";
-import { drawPoints, valueWords } from "./points";
+import { drawPoints, ratesOf, valueWords } from "./points";
 import { DURATIONS, packed, palette, type Palette } from "./palette";
 
 export const AXIS_HEIGHT = 26;
@@ -167,10 +168,15 @@ export class Timeline {
     };
   }
 
+  private pointsOf(scene: Scene, row: Row, wanted: Wanted): Points | undefined {
+    const points = scene.points.get(key(wanted.lane, wanted.layer));
+    return points && row.isRate ? ratesOf(points) : points;
+  }
+
   /** The event or value that is nearest, within some pixels. */
   private hitPoint(scene: Scene, row: Row, x: number): Hit | null {
     const [wanted] = row.wanted;
-    const points = wanted && scene.points.get(key(wanted.lane, wanted.layer));
+    const points = wanted && this.pointsOf(scene, row, wanted);
     if (!points || !wanted) return null;
     const pixel = Math.floor((x - LABEL_WIDTH) * this.ratio);
     const reach = Math.round(NEAR_PIXELS * this.ratio);
@@ -464,7 +470,7 @@ export class Timeline {
 
   private points(scene: Scene, row: Row, y: number, colours: Palette): void {
     const [wanted] = row.wanted;
-    const points = wanted && scene.points.get(key(wanted.lane, wanted.layer));
+    const points = wanted && this.pointsOf(scene, row, wanted);
     this.context.fillStyle = colours.lane;
     this.context.fillRect(LABEL_WIDTH, y, this.width - LABEL_WIDTH, row.height);
     if (!points) return;

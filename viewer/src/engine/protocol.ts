@@ -91,7 +91,15 @@ export type Question =
   | { op: "span"; span: number }
   | { op: "findSpan"; time: number; id: string }
   | { op: "pointsList" }
-  | { op: "pointsFacts"; kind: number; index: number; row: number };
+  | { op: "pointsFacts"; kind: number; index: number; row: number }
+  | {
+      op: "pointsWithin";
+      kind: number;
+      index: number;
+      from: number;
+      to: number;
+      limit: number;
+    };
 
 /** A file of `kymo serve`, read by ranges; revision: as its ETag says. */
 export interface Served {

@@ -52,6 +52,13 @@ interface Exports {
   kymo_find_span(time: number, idBytes: number): number;
   kymo_points_list(): number;
   kymo_points_facts(kind: number, index: number, row: number): number;
+  kymo_points_within(
+    kind: number,
+    index: number,
+    from: number,
+    to: number,
+    limit: number,
+  ): number;
   kymo_strip(lane: number, layer: number, from: number, to: number, pixels: number): number;
   kymo_sample_counts(lane: number, from: number, to: number, pixels: number): number;
   kymo_points(
@@ -381,6 +388,14 @@ function ask(question: Exclude<Question, { op: "view" }>): number {
       return engine.kymo_points_list();
     case "pointsFacts":
       return engine.kymo_points_facts(question.kind, question.index, question.row);
+    case "pointsWithin":
+      return engine.kymo_points_within(
+        question.kind,
+        question.index,
+        question.from,
+        question.to,
+        question.limit,
+      );
   }
 }
 

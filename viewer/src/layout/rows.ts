@@ -38,6 +38,8 @@ export interface Row {
   wanted: Wanted[];
   /** Of a chart. */
   unit?: string;
+  /** How much its number grows in a second. */
+  isRate?: boolean;
 }
 
 export const LABEL_WIDTH = 168;
@@ -106,30 +108,39 @@ function plain(
 
 const CHARTS_MAX = 40;
 
-/** "TYPE.FIELD" of a numeric field; what the URL has of a chart. */
+/** "TYPE.FIELD" of a numeric field, "NAME." of a counter; what the URL has of a chart. */
 export function chartKey(type: string | null | undefined, field: string | null): string {
   return `${type ?? ""}.${field ?? ""}`;
 }
 
+/** By chartKey(). */
+export interface ChosenCharts {
+  chosen(option: "charts" | "rates"): ReadonlySet<string>;
+}
+
 function eventRows(
   points: readonly PointsLane[],
-  charts: ReadonlySet<string>,
+  chosen: ChosenCharts,
 ): Omit<Row, "top" | "height">[] {
+  const [charts, rates] = [chosen.chosen("charts"), chosen.chosen("rates")];
   const out: Omit<Row, "top" | "height">[] = [];
   for (const lane of points) {
     if (lane.kind === "queue") continue;
     const kind = PointsKind[lane.kind];
     const name = lane.kind === "notes" ? "notes" : (lane.name ?? "unnamed");
-    out.push(
-      plain(lane.kind === "counter" ? "chart" : "events", lane.index, name, count(lane.count), [
-        { lane: lane.index, layer: pointsLayer(kind) },
-      ]),
-    );
+    const own = [{ lane: lane.index, layer: pointsLayer(kind) }];
+    const isCounter = lane.kind === "counter";
+    const isRate = isCounter && rates.has(chartKey(lane.name, null));
+    out.push({
+      ...plain(isCounter ? "chart" : "events", lane.index, name, count(lane.count), own),
+      isRate,
+    });
     lane.fields?.forEach((field, at) => {
-      if (!field.is_number || !charts.has(chartKey(lane.name, field.name))) return;
+      const chart = chartKey(lane.name, field.name);
+      if (!field.is_number || !charts.has(chart)) return;
       const wanted = [{ lane: lane.index, layer: pointsLayer(PointsKind.field, at) }];
       const row = plain("chart", lane.index, field.name ?? "unnamed", name, wanted);
-      out.push({ ...row, unit: field.unit ?? "" });
+      out.push({ ...row, unit: field.unit ?? "", isRate: rates.has(chart) });
     });
   }
   return out.slice(0, CHARTS_MAX);
@@ -155,7 +166,7 @@ export function layRows(
   task: string,
   folded: ReadonlySet<string>,
   points: readonly PointsLane[],
-  charts: ReadonlySet<string>,
+  chosen: ChosenCharts,
 ): Row[] {
   const out: Omit<Row, "top" | "height">[] = [];
   const put = (group: string, detail: string, rows: Omit<Row, "top" | "height">[]): void => {
@@ -204,7 +215,7 @@ export function layRows(
       : `${spans.length}`,
     spans,
   );
-  put("events and counters", "", eventRows(points, charts));
+  put("events and counters", "", eventRows(points, chosen));
   const blocking = trace.lanes.flatMap((lane, index) =>
     lane.kind === "blocking"
       ? [

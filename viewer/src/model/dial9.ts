@@ -54,10 +54,12 @@ export function fromDial9(search: string, startMonoNs: bigint, durationNs: numbe
     set("span-name", name);
   }
   const charts = given.getAll("field-chart").flatMap((chart) => {
-    const [, event, field] = chart.split(",");
-    return event && field ? [encodeURIComponent(`${event}.${field}`)] : [];
+    const [, event, field, kind] = chart.split(",");
+    const key = encodeURIComponent(`${event}.${field}`);
+    return event && field ? [{ key, isRate: kind?.endsWith("counter") }] : [];
   });
-  set("charts", charts.join(","));
+  set("charts", charts.map((one) => one.key).join(","));
+  set("rates", charts.flatMap((one) => (one.isRate ? [one.key] : [])).join(","));
   if (/^utc$/i.test(given.get("tz") ?? "")) set("clock", "utc");
   return out.toString();
 }

@@ -231,6 +231,12 @@ export interface EventFacts {
   }[];
 }
 
+/** Of a lane of points, within a time: how many, and the first of them. */
+export interface PointsWithin {
+  count: number;
+  points: (Omit<EventFacts, "id" | "duration_ns"> & { row: number })[];
+}
+
 export interface RunFacts {
   id: string;
   name: string | null;
