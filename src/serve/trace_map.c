@@ -247,19 +247,18 @@ static uint64_t edge(const struct sums *sums, uint32_t i)
 	return sums->from_ns + span / pieces * i + span % pieces * i / pieces;
 }
 
+/* By the share of the time, which rounding may put a piece beside. ns: not before the view. */
 static uint32_t piece_of(const struct sums *sums, uint64_t ns)
 {
-	uint32_t low = 0, high = sums->view->pieces;
+	uint32_t pieces = sums->view->pieces;
+	double share = (double)(ns - sums->from_ns) / (double)(sums->to_ns - sums->from_ns);
+	uint32_t piece = share < 1 ? (uint32_t)(share * pieces) : pieces - 1;
 
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (edge(sums, middle) <= ns)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	while (piece > 0 && edge(sums, piece) > ns)
+		piece--;
+	while (piece + 1 < pieces && edge(sums, piece + 1) <= ns)
+		piece++;
+	return piece;
 }
 
 static struct map_lane *find_lane(struct sums *sums, uint32_t id)
