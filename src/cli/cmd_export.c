@@ -5,7 +5,7 @@
 #include <cli/export_file.h>
 
 #include <base/quantity.h>
-#include <cli/push_child.h>
+#include <send/push_child.h>
 #include <cli/request_bodies.h>
 #include <cli/traces.h>
 #include <base/out_text.h>

@@ -3,7 +3,7 @@
 #include <base/json_write.h>
 #include <cli/cli.h>
 #include <cli/recover_into.h>
-#include <cli/rest_place.h>
+#include <ship/rest_place.h>
 #include <cli/progress.h>
 
 #include <base/alloc.h>

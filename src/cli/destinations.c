@@ -3,7 +3,7 @@
 
 #include <base/quantity.h>
 #include <cli/cli.h>
-#include <cli/push_child.h>
+#include <send/push_child.h>
 #include <cli/shared_options.h>
 #include <edit/redact.h>
 #include <send/exec_stage.h>

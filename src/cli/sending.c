@@ -4,7 +4,7 @@
 #include <cli/sending.h>
 
 #include <base/now.h>
-#include <cli/sent_text.h>
+#include <send/sent_text.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <session/run_say.h>

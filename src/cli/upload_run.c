@@ -5,7 +5,7 @@
 #include <base/now.h>
 #include <base/out_text.h>
 #include <cli/cli.h>
-#include <cli/sent_text.h>
+#include <send/sent_text.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <malloc.h>

@@ -6,8 +6,8 @@
  * end first, and the bytes.
  * Threads: owner.
  */
-#ifndef KY_CLI_PUSH_CHILD_H
-#define KY_CLI_PUSH_CHILD_H
+#ifndef KY_SEND_PUSH_CHILD_H
+#define KY_SEND_PUSH_CHILD_H
 
 #include <send/push_stage.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/sent_text.h>
+#include <send/sent_text.h>
 
 #include <base/out_text.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* sent_text.h - what a sender did, in the words that `kymo run` and `kymo upload` end with.
  * Threads: any.
  */
-#ifndef KY_CLI_SENT_TEXT_H
-#define KY_CLI_SENT_TEXT_H
+#ifndef KY_SEND_SENT_TEXT_H
+#define KY_SEND_SENT_TEXT_H
 
 #include <base/buf.h>
 #include <send/sender.h>

@@ -6,8 +6,8 @@
  *              is still to be trimmed.
  * Threads:     owner.
  */
-#ifndef KY_CLI_REST_PLACE_H
-#define KY_CLI_REST_PLACE_H
+#ifndef KY_SHIP_REST_PLACE_H
+#define KY_SHIP_REST_PLACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

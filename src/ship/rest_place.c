@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/rest_place.h>
+#include <ship/rest_place.h>
 
 #include <dirent.h>
 #include <errno.h>

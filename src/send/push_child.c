@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <cli/push_child.h>
+#include <send/push_child.h>
 
 #include <base/bytes.h>
 #include <base/now.h>
