@@ -104,11 +104,16 @@ static void let_go(const struct ky_tokio_table *table, void *header)
 
 /* A poll and a shutdown of the same task may overlap, and both then see it complete. Under hold():
  * true for the first of those that saw it incomplete before. The thread that comes after the last
- * of them sees that it was complete. */
-static bool is_end_ours(void *header, uint64_t before)
+ * of them sees that it was complete. after: the state, complete, as it was read since.
+ * One that holds it alone needs no locked instruction: who takes a hold from then on sees it
+ * complete, and who has let go since has left its mark. */
+static bool is_end_ours(void *header, uint64_t before, uint64_t after)
 {
-	return !(before & STATE_COMPLETE) &&
-	       !(__atomic_fetch_or((uint64_t *)header + HEADER_STATE, STATE_END_REPORTED,
+	if (before & STATE_COMPLETE)
+		return false;
+	if (KYMO_LIKELY((after & (STATE_HOLDS | STATE_END_REPORTED)) == STATE_HOLD))
+		return true;
+	return !(__atomic_fetch_or((uint64_t *)header + HEADER_STATE, STATE_END_REPORTED,
 				   __ATOMIC_RELAXED) &
 		 STATE_END_REPORTED);
 }
@@ -289,7 +294,7 @@ static uint32_t end_flags(const struct ky_tokio_thread *self, void *header, uint
 	void *_Atomic *slot;
 
 	if (after & STATE_COMPLETE) { /* or it ended earlier, or elsewhere */
-		if (!is_end_ours(header, before))
+		if (!is_end_ours(header, before, after))
 			return 0;
 		return KYMO_POLL_READY | (before & STATE_CANCELLED ? KYMO_POLL_CANCELLED : 0u);
 	}
@@ -324,9 +329,9 @@ static uint32_t living_of(uint64_t state)
 							    wakers_of(state);
 }
 
-/* The part of a poll that is recorded. */
+/* The part of a poll that is recorded. gates: as they are open. */
 static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_table *table,
-				 void *header)
+				 void *header, uint32_t gates)
 {
 	uint64_t task = word_at(header, table->id_offset), before, after, begin, end;
 	uint64_t counts = kymo_poll_cost_self.counts;
@@ -334,13 +339,15 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 
 	if (KYMO_UNLIKELY(self->owner != owner_of(header)) && self->depth == 1)
 		enter_runtime(self, table, header);
-	if (kymo_gate_is_open(KYMO_GATE_PLACE)) {
+	if (KYMO_LIKELY(gates & KYMO_GATE_PLACE)) {
 		self->place.header = header;
 		self->place.poll = (struct kymo_place_poll){
 			.task_word = kymo_task_word(task, table->name),
 			.until_sp = ky_tokio_arch_sp()};
 	}
-	begin = kymo_poll_begin(task, table->name, KYMO_QUEUE_UNKNOWN);
+	begin = kymo_poll_begin_ungated(
+		task, table->name, (self->queue_next - 1) & KYMO_QUEUE_UNKNOWN); /* 0: unknown */
+	self->queue_next = 0;
 	self->poll_ticks = begin;
 	kymo_poll_cost_begin(begin, self->depth);
 	self->poll_id = ky_tokio_next_id(table->copy);
@@ -368,15 +375,18 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 static void poll_task(struct ky_tokio_table *table, void *header)
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
+	uint32_t gates;
 
 	self->current = header;
 	self->is_woken = false;
 	self->depth++;
-	if (!kymo_gate_is_open(KYMO_GATE_POLL)) {
+	/* What is recorded by default is the straight way. */
+	gates = __atomic_load_n(&kymo_control.gates, __ATOMIC_RELAXED);
+	if (KYMO_LIKELY(gates & KYMO_GATE_POLL)) {
+		poll_recorded(self, table, header, gates);
+	} else {
 		self->poll_ticks = 0;
 		table->poll(header);
-	} else {
-		poll_recorded(self, table, header);
 	}
 	self->depth--;
 	self->place.header = NULL;
@@ -501,7 +511,7 @@ void ky_tokio_on_shutdown(void *header, uint32_t index)
 	before = hold(header);
 	table->shutdown(header);
 	after = state_of(header);
-	if ((after & STATE_COMPLETE) && is_end_ours(header, before)) {
+	if ((after & STATE_COMPLETE) && is_end_ours(header, before, after)) {
 		ky_tokio_self.ending = header;
 		kymo_task_end(word_at(header, table->id_offset), table->name);
 		ky_tokio_self.ending = NULL;

@@ -47,6 +47,8 @@ struct ky_tokio_thread {
 	/* The counter when the innermost poll began, 0: it is not recorded; and when a call asked
 	 * last whether its descriptor waits (nonblocking.h). */
 	uint64_t poll_ticks, asked_ticks;
+	/* One more than the local queue's depth when the next poll begins; 0: not known. */
+	uint32_t queue_next;
 };
 
 extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));

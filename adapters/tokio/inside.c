@@ -67,6 +67,21 @@ int kymo_tokio_runtime_name(const char *name)
 	return owner ? ky_tokio_runtime_name(owner, name) : KYMO_E_CLOSED;
 }
 
+int kymo_tokio_copy(void)
+{
+	const struct ky_tokio_thread *self = &ky_tokio_self;
+	const struct ky_tokio_table *table = self->depth ? ky_tokio_patched_table(self->current) :
+							   NULL;
+
+	return table ? (int)table->copy : KYMO_E_CLOSED;
+}
+
+void kymo_tokio_queue_depth(uint32_t depth)
+{
+	ky_tokio_self.queue_next = (depth < KYMO_QUEUE_UNKNOWN ? depth : KYMO_QUEUE_UNKNOWN - 1) +
+				   1;
+}
+
 uint64_t kymo_tokio_task(void)
 {
 	return ky_tokio_current_task();

@@ -115,6 +115,14 @@ enum kymo_record {
 	 * futex | (descriptor that wakes its driver + 1) << KYMO_PARKED_ON_FD_SHIFT; 0: not
 	 * known */
 	KYMO_RECORD_PARKED_ON = 35,
+	/* this thread enters a span, or leaves it (kymo_span_enter()); word: span id << 24 */
+	KYMO_RECORD_SPAN_IN = 36,
+	KYMO_RECORD_SPAN_OUT = 37,
+	/* words: span id << 24, id of the span that it follows from */
+	KYMO_RECORD_SPAN_FOLLOWS = 38,
+	/* how long the task was ready before the poll that began right before this, as its runtime
+	 * says; word: ns */
+	KYMO_RECORD_POLL_DELAY = 39,
 	KYMO_RECORD_COUNT
 };
 

@@ -102,18 +102,13 @@ static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint3
 		kymo_emit_ungated(record, arg, words, a, b, c);
 }
 
-/* A poll of `task` starts on this thread. queue_depth: local run queue, KYMO_QUEUE_UNKNOWN if not
- * known. Polls nest; end them in reverse order on the same thread. Returns the counter, as of the
- * record or just after it; 0: not recorded. */
-static inline uint64_t kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_depth)
+/* As kymo_poll_begin(), of a caller that has found the gate open. */
+static inline uint64_t kymo_poll_begin_ungated(uint64_t task, uint32_t name, uint32_t queue_depth)
 {
-	struct kymo_thread *thread;
+	struct kymo_thread *thread = kymo_thread_self;
 	uint64_t word = kymo_task_word(task, name), ticks = 0;
 	uint32_t high;
 
-	if (!kymo_gate_is_open(KYMO_GATE_POLL))
-		return 0;
-	thread = kymo_thread_self;
 	if (KYMO_LIKELY(__atomic_load_n(&thread->flags, __ATOMIC_RELAXED) == 0))
 		ticks = kymo_emit_fast(thread, 0, 0x100u, KYMO_RECORD_POLL_BEGIN, queue_depth, 1,
 				       word, 0, 0);
@@ -122,6 +117,23 @@ static inline uint64_t kymo_poll_begin(uint64_t task, uint32_t name, uint32_t qu
 		ticks = kymo_arch_ticks(&high);
 	}
 	return ticks;
+}
+
+/* A poll of `task` starts on this thread. queue_depth: local run queue, KYMO_QUEUE_UNKNOWN if not
+ * known. Polls nest; end them in reverse order on the same thread. Returns the counter, as of the
+ * record or just after it; 0: not recorded. */
+static inline uint64_t kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_depth)
+{
+	return kymo_gate_is_open(KYMO_GATE_POLL) ?
+		       kymo_poll_begin_ungated(task, name, queue_depth) :
+		       0;
+}
+
+/* How long the task of the poll that has just begun was ready before, where its runtime says so and
+ * its wakes are not recorded. */
+static inline void kymo_poll_delay(uint64_t delay_ns)
+{
+	kymo_emit(KYMO_GATE_WAKE, KYMO_RECORD_POLL_DELAY, 0, 1, delay_ns, 0, 0);
 }
 
 /* The innermost open poll of this thread ends. poll_end_flags: enum kymo_poll_end_flags.

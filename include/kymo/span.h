@@ -37,6 +37,20 @@ KYMO_API void kymo_span_begin(struct kymo_span *span, uint32_t name, uint64_t pa
  * 0. Cost: no lock, no allocation, no system call, no locked instruction but one exchange. */
 KYMO_API void kymo_span_end(struct kymo_span *span);
 
+/* This thread works for the span from here on, until kymo_span_leave() by the same thread: what a
+ * span that waits does not need, and what says of one that spans several polls which of the time
+ * was its own. Any number of times, in any order with those of other spans, and on several threads
+ * at once. A span that is never entered counts as entered from its begin to its end.
+ *
+ * id    struct kymo_span.id; 0: nothing
+ * Cost  one record, as a wake; no locked instruction. Gate closed: a call and a predicted branch.
+ */
+KYMO_API void kymo_span_enter(uint64_t id);
+KYMO_API void kymo_span_leave(uint64_t id);
+
+/* The span is there because of another one, which is not its parent. 0 for one of them: nothing. */
+KYMO_API void kymo_span_follows(uint64_t id, uint64_t other);
+
 #ifdef __cplusplus
 }
 #endif

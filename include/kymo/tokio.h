@@ -56,6 +56,13 @@ KYMO_API int kymo_tokio_runtime_name(const char *name);
  * not seen. What Tokio says (`tokio::task::id()`) must be equal. */
 KYMO_API uint64_t kymo_tokio_task(void);
 
+/* Number of that task's copy of Tokio, for kymo_name_intern(); KYMO_E_CLOSED: no poll is open. */
+KYMO_API int kymo_tokio_copy(void);
+
+/* How many tasks lie in the local queue of this thread's worker, for the next poll that begins on
+ * this thread: what a callback before the poll knows. Cost: one store. */
+KYMO_API void kymo_tokio_queue_depth(uint32_t depth);
+
 #ifdef __cplusplus
 }
 #endif

@@ -22,21 +22,34 @@ static inline uint64_t full_task(const struct ky_convert *convert, uint64_t word
 	return (word >> KYMO_NAME_BITS) | copy << KY_TASK_COPY_SHIFT;
 }
 
+static void write_first_seen(struct ky_convert *convert, uint64_t id, uint32_t name, uint64_t ns)
+{
+	uint32_t pool = ky_name_pool(&convert->common->names, &convert->chunk, name);
+
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_TASK_FIRST_SEEN, ns);
+	ky_trc_enc_varint(&convert->chunk.enc, id);
+	ky_trc_enc_u32(&convert->chunk.enc, pool);
+}
+
 /* A task that shows up without a spawn is reported as first seen. */
 static __attribute__((noinline)) struct ky_drain_task *
 see_first(struct ky_convert *convert, uint64_t id, uint32_t name, uint64_t ns)
 {
-	struct ky_drain_task *task;
-	uint32_t pool;
-
-	task = ky_task_table_add(&convert->tasks, id, name);
-	if (!task)
+	if (!ky_task_table_add(&convert->tasks, id, name))
 		return NULL;
-	pool = ky_name_pool(&convert->common->names, &convert->chunk, name);
-	ky_trc_enc_event(&convert->chunk.enc, KY_EV_TASK_FIRST_SEEN, ns);
-	ky_trc_enc_varint(&convert->chunk.enc, id);
-	ky_trc_enc_u32(&convert->chunk.enc, pool);
+	write_first_seen(convert, id, name, ns);
 	return ky_task_table_find(&convert->tasks, id);
+}
+
+/* A wake before its first poll knows none. */
+static __attribute__((noinline)) void
+name_task(struct ky_convert *convert, struct ky_drain_task *task, uint32_t name, uint64_t ns)
+{
+	if (!name) /* a wake */
+		return;
+	if (ky_task_name(task) && ky_task_name(task) != name)
+		write_first_seen(convert, task->key & ~KY_TASK_USED, name, ns);
+	task->name = name;
 }
 
 /* The task's entry, NULL when there is no room for one. */
@@ -47,8 +60,8 @@ static inline struct ky_drain_task *see_task(struct ky_convert *convert, uint64_
 
 	if (__builtin_expect(task == NULL, 0))
 		return see_first(convert, id, name, ns);
-	if (!task->name)
-		task->name = name;
+	if (__builtin_expect(ky_task_is_unnamed(task), 0))
+		name_task(convert, task, name, ns);
 	return task;
 }
 
@@ -100,7 +113,7 @@ static void on_spawn(struct ky_convert *convert, struct ky_dthread *thread,
 	uint64_t parent = thread->depth ? thread->stack[thread->depth - 1].task : 0;
 
 	if (!task)
-		task = ky_task_table_add(&convert->tasks, id, name);
+		task = ky_task_table_add(&convert->tasks, id, name | KY_TASK_NAME_IS_PLACE);
 	ky_make_ready(convert, task, ns); /* a spawned task is ready at once */
 	pool = ky_name_pool(&convert->common->names, &convert->chunk, name);
 	ky_trc_enc_event(&convert->chunk.enc, KY_EV_TASK_SPAWN, ns);
@@ -562,6 +575,16 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 	case KYMO_RECORD_SPAWN_WINDOW:
 		ky_convert_spawn_window(convert, thread, rec, ns);
 		break;
+	case KYMO_RECORD_POLL_DELAY:
+		ky_convert_poll_delay(convert, thread, rec, ns);
+		break;
+	case KYMO_RECORD_SPAN_IN:
+	case KYMO_RECORD_SPAN_OUT:
+		ky_convert_span_run(convert, thread, rec, ns);
+		break;
+	case KYMO_RECORD_SPAN_FOLLOWS:
+		ky_convert_span_follows(convert, rec, ns);
+		break;
 	case KYMO_RECORD_CONN_BEGIN:
 	case KYMO_RECORD_CONN_END:
 	case KYMO_RECORD_CONN_WAIT:
@@ -654,9 +677,10 @@ static inline uint32_t more_of(const struct ky_rec *rec)
 	if (__builtin_expect(type == KYMO_RECORD_CUSTOM, 0))
 		return rec->arg / 2;
 	return type == KYMO_RECORD_WORKER_BEGIN || type == KYMO_RECORD_SPAN_BEGIN ||
-	       type == KYMO_RECORD_SPAN_END || type == KYMO_RECORD_POLL_COUNTS ||
-	       type == KYMO_RECORD_POLL_COST || type == KYMO_RECORD_CONN_BEGIN ||
-	       type == KYMO_RECORD_CONN_END || type == KYMO_RECORD_CONN_WAIT;
+	       type == KYMO_RECORD_SPAN_END || type == KYMO_RECORD_SPAN_FOLLOWS ||
+	       type == KYMO_RECORD_POLL_COUNTS || type == KYMO_RECORD_POLL_COST ||
+	       type == KYMO_RECORD_CONN_BEGIN || type == KYMO_RECORD_CONN_END ||
+	       type == KYMO_RECORD_CONN_WAIT;
 }
 
 /* Returns entries of the queue taken; 0: it needs another chunk first. */

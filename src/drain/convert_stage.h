@@ -129,6 +129,9 @@ static inline bool ky_convert_worker_take(struct ky_convert *convert, struct ky_
 /* What the poll that has just ended on the thread cost. */
 void ky_convert_poll_cost(struct ky_convert *convert, struct ky_dthread *thread,
 			  const struct ky_rec *rec, uint64_t ns);
+/* How long the task of the poll that began right before this was ready, as its runtime says. */
+void ky_convert_poll_delay(struct ky_convert *convert, const struct ky_dthread *thread,
+			   const struct ky_rec *rec, uint64_t ns);
 
 /* ---- conn_event.c: one of its records ---- */
 void ky_convert_conn(struct ky_convert *convert, const struct ky_dthread *thread,
@@ -149,6 +152,9 @@ uint64_t ky_convert_began_ns(struct ky_convert *convert, uint64_t begin_ticks, u
 uint32_t ky_convert_span_event(struct ky_convert *convert, const struct ky_dthread *thread,
 			       enum ky_event_id event, uint64_t word, uint64_t ns);
 void ky_convert_span_longest(struct ky_convert *convert, uint64_t word, uint64_t length_ns);
+void ky_convert_span_run(struct ky_convert *convert, const struct ky_dthread *thread,
+			 const struct ky_rec *rec, uint64_t ns);
+void ky_convert_span_follows(struct ky_convert *convert, const struct ky_rec *rec, uint64_t ns);
 void ky_convert_span_begin(struct ky_convert *convert, const struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns);
 void ky_convert_span_end(struct ky_convert *convert, const struct ky_dthread *thread,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What long polls cost, as events. */
+/* What long polls cost, and how late they came where their runtime says it, as events. */
 #include <drain/convert_stage.h>
 
 #include <kymo/emit.h>
@@ -73,4 +73,19 @@ void ky_convert_poll_cost(struct ky_convert *convert, struct ky_dthread *thread,
 	if (poll)
 		write_cost(convert, thread, poll, rec, ns);
 	thread->has_counts = false;
+}
+
+/* Of the poll that began right before: what its runtime says, where no wake does. A policy measures
+ * waits by the wakes that it holds back. */
+void ky_convert_poll_delay(struct ky_convert *convert, const struct ky_dthread *thread,
+			   const struct ky_rec *rec, uint64_t ns)
+{
+	const struct ky_drain_poll *poll;
+
+	if (!thread->depth || thread->deeper || convert->chunk.is_muted || convert->retain.is_on)
+		return;
+	poll = &thread->stack[thread->depth - 1];
+	/* A reader takes the difference from this event's time. */
+	ky_retain_write_delay(convert, poll->worker, poll->kind == KY_POLL_OUTER ? 0 : thread->tid,
+			      rec->a < ns ? ns - rec->a : 0, ns);
 }

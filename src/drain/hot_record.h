@@ -230,12 +230,11 @@ static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_ho
 	worker = &convert->workers.list[thread->worker];
 	id = (rec->a >> KYMO_NAME_BITS) | (uint64_t)name->entry.copy << KY_TASK_COPY_SHIFT;
 	task = ky_hot_task(hot, id);
-	if (__builtin_expect(name->pool_serial != hot->serial || !task || ky_waits_long(task, ns) ||
+	if (__builtin_expect(name->pool_serial != hot->serial || !task ||
+				     ky_task_is_unnamed(task) || ky_waits_long(task, ns) ||
 				     !ky_hot_has_worker(thread, worker),
 			     0))
 		return false;
-	if (!task->name)
-		task->name = name_id;
 	ky_take_ready(convert, task, ns);
 	thread->depth = 1;
 	*poll = (struct ky_drain_poll){.task = id,

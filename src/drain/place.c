@@ -117,7 +117,7 @@ void ky_convert_task_waited(struct ky_convert *convert, const struct ky_drain_ta
 	waiting.polled_ns = task->last_poll_ns;
 	waiting.older_ns = task->older_ns;
 	waiting.wait_ns = end_ns - task->last_poll_ns;
-	waiting.name = task->name;
+	waiting.name = ky_task_name(task);
 	waiting.state = waiting.points & KY_PLACE_UNSURE ? STATE_MOVED : STATE_WAITS;
 	for (uint32_t point = 0; has_point(waiting.points, point); point++)
 		write_point(convert, &waiting, point, ns);

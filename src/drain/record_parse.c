@@ -21,7 +21,9 @@ static const uint8_t plain_words[256] = {
 	[KYMO_RECORD_GATES] = 2,          [KYMO_RECORD_WAIT] = 2,
 	[KYMO_RECORD_ROOT_BEGIN] = 2,     [KYMO_RECORD_ROOT_END] = 2,
 	[KYMO_RECORD_FAILED_CALLS] = 2,   [KYMO_RECORD_SPAWN_WINDOW] = 2,
-	[KYMO_RECORD_CONN_UNSEEN] = 2,    [KYMO_RECORD_PARKED_ON] = 2};
+	[KYMO_RECORD_CONN_UNSEEN] = 2,    [KYMO_RECORD_PARKED_ON] = 2,
+	[KYMO_RECORD_SPAN_IN] = 2,        [KYMO_RECORD_SPAN_OUT] = 2,
+	[KYMO_RECORD_POLL_DELAY] = 2};
 
 static int thread_change(struct ky_copy *copy, struct ky_slot_cursor *cursor, const uint64_t *words)
 {
@@ -83,7 +85,7 @@ static int special(struct ky_copy *copy, struct ky_slot_cursor *cursor, const ui
 	if (type == KYMO_RECORD_CUSTOM)
 		return custom(copy, thread, words);
 	if (type == KYMO_RECORD_SPAN_BEGIN || type == KYMO_RECORD_SPAN_END ||
-	    type == KYMO_RECORD_CONN_WAIT)
+	    type == KYMO_RECORD_SPAN_FOLLOWS || type == KYMO_RECORD_CONN_WAIT)
 		return ky_copy_push(copy, thread, thread->read_ticks, type, 0, words[1]) ||
 				       ky_copy_push(copy, thread, words[2], KY_REC_MORE, 0, 0) ?
 			       -ENOMEM :

@@ -611,6 +611,14 @@ bool ky_retain_writes_span_begin(struct ky_convert *convert, uint64_t id, uint64
 	return false;
 }
 
+bool ky_retain_writes_span_run(struct ky_convert *convert)
+{
+	if (!convert->retain.holds_spans)
+		return true;
+	put_off(convert);
+	return false;
+}
+
 bool ky_retain_writes_span(struct ky_convert *convert, uint64_t word, uint64_t begin_ticks,
 			   uint64_t length_ns, uint64_t ns, uint64_t *parent)
 {

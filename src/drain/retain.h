@@ -149,6 +149,8 @@ bool ky_retain_writes(struct ky_convert *convert, enum ky_retain_kind kind, uint
 		      uint64_t ns);
 /* The begin of a span: false while a policy holds spans back, whatever their length. */
 bool ky_retain_writes_span_begin(struct ky_convert *convert, uint64_t id, uint64_t parent);
+/* That a thread enters or leaves one: the same. */
+bool ky_retain_writes_span_run(struct ky_convert *convert);
 /* Its end. *parent: of one whose begin was not written; 0: none, or not known. False: counted. */
 bool ky_retain_writes_span(struct ky_convert *convert, uint64_t word, uint64_t begin_ticks,
 			   uint64_t length_ns, uint64_t ns, uint64_t *parent);

@@ -66,6 +66,30 @@ void ky_convert_span_end(struct ky_convert *convert, const struct ky_dthread *th
 	ky_trc_enc_opt_varint(&convert->chunk.enc, parent != 0, parent);
 }
 
+void ky_convert_span_run(struct ky_convert *convert, const struct ky_dthread *thread,
+			 const struct ky_rec *rec, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+	bool is_start = rec->type == KYMO_RECORD_SPAN_IN;
+
+	if (convert->retain.is_on && !ky_retain_writes_span_run(convert))
+		return;
+	ky_trc_enc_event(enc, is_start ? KY_EV_SPAN_RUN_START : KY_EV_SPAN_RUN_END, ns);
+	ky_trc_enc_varint(enc, rec->a >> KYMO_NAME_BITS);
+	ky_trc_enc_varint(enc, thread->tid);
+	if (is_start)
+		ky_trc_enc_varint(enc, thread->depth ? thread->stack[thread->depth - 1].task : 0);
+}
+
+void ky_convert_span_follows(struct ky_convert *convert, const struct ky_rec *rec, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+
+	ky_trc_enc_event(enc, KY_EV_SPAN_FOLLOWS, ns);
+	ky_trc_enc_varint(enc, rec->a >> KYMO_NAME_BITS);
+	ky_trc_enc_varint(enc, rec[1].ticks);
+}
+
 bool ky_convert_next_open_span(struct ky_convert *convert, struct ky_list_at *at,
 			       struct ky_open_span *span)
 {

@@ -50,7 +50,7 @@ void ky_convert_live_tasks(struct ky_convert *convert, uint32_t listed, uint64_t
 void ky_convert_live_task(struct ky_convert *convert, const struct ky_drain_task *task, uint64_t ns)
 {
 	struct ky_trc_enc *enc = &convert->chunk.enc;
-	uint32_t pool = ky_name_pool(&convert->common->names, &convert->chunk, task->name);
+	uint32_t pool = ky_name_pool(&convert->common->names, &convert->chunk, ky_task_name(task));
 
 	ky_trc_enc_event(enc, KY_EV_LIVE_TASK, ns);
 	ky_trc_enc_varint(enc, task->key & ~KY_TASK_USED);

@@ -15,13 +15,25 @@ struct ky_drain_task {
 	uint64_t key; /* task | KY_TASK_USED; 0: free */
 	uint64_t last_poll_ns;
 	uint64_t ready_ns; /* 0: not ready */
-	uint32_t name;
-	uint32_t held; /* its wake waits at this place of retain.held; 0: none */
+	uint32_t name;     /* 0: not known; with KY_TASK_NAME_IS_PLACE until its first poll */
+	uint32_t held;     /* its wake waits at this place of retain.held; 0: none */
 	/* Where it waits since then: a number in the ring's table of points; 0: not known. */
 	uint32_t points;
 	uint64_t older_ns; /* its older points were known then; 0: not known */
 };
 #define KY_TASK_USED ((uint64_t)1 << 63)
+#define KY_TASK_NAME_IS_PLACE (UINT32_C(1) << 31) /* as its spawn said it */
+
+/* Its first poll tells its name, or one that is better than what its spawn said. */
+static inline bool ky_task_is_unnamed(const struct ky_drain_task *task)
+{
+	return (int32_t)task->name <= 0;
+}
+
+static inline uint32_t ky_task_name(const struct ky_drain_task *task)
+{
+	return task->name & ~KY_TASK_NAME_IS_PLACE;
+}
 
 /* Of a wait that long each point is told. */
 #define KY_LONG_WAIT_NS UINT64_C(10000000)

@@ -110,6 +110,8 @@ static const struct ky_query_column tasks[] = {
 	ROW("first_ns", TIME, U64, ky_task, first_ns, 0, "Its spawn, or when it was seen first"),
 	ROW("task", ID, U64, ky_task, id, 0, "Task"),
 	ROW("site", TEXT, NAME, ky_task, name, 0, "Spawn place, or the type of its future"),
+	ROW("spawned_at", TEXT, NAME, ky_task, place, 0,
+	    "Where it was spawned, as its spawn says; NULL: that was not recorded"),
 	ROW("parent", ID, TASK, ky_task, parent, 0,
 	    "Task, closure or block_on that spawned it, where only one can have"),
 	ROW("parent_site", TEXT, TASK_NAME, ky_task, parent, 0, "Its spawn place"),

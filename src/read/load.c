@@ -27,7 +27,7 @@ static uint32_t find_or_add_task(struct ky_load *load, uint64_t task_id, uint64_
 	task = &trace->tasks[trace->task_count];
 	memset(task, 0, sizeof(*task));
 	task->id = task_id;
-	task->name = KY_NONE;
+	task->name = task->place = KY_NONE;
 	task->parent = KY_NONE;
 	task->first_ns = time_ns;
 	task->flags = task_id & KY_TASK_ID_ROOT ? KY_TASK_ROOT : 0;

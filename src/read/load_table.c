@@ -80,9 +80,10 @@ static bool load_spawn(struct ky_load *load, const struct ky_frame *frame)
 				      frame->timestamp_ns);
 	const struct ky_value *parent = ky_frame_field(frame, KY_F_TASK_SPAWN_parent_task_id);
 	uint32_t parent_index = KY_NONE;
+	uint32_t place = ky_load_text(load, frame, KY_F_TASK_SPAWN_spawn_loc);
 	struct ky_task *task;
 
-	if (!name_task(load, index, ky_load_text(load, frame, KY_F_TASK_SPAWN_spawn_loc)))
+	if (!name_task(load, index, place))
 		return false;
 	if (parent && parent->as.number != 0) {
 		parent_index = ky_load_task(load, parent->as.number, frame->timestamp_ns);
@@ -91,6 +92,7 @@ static bool load_spawn(struct ky_load *load, const struct ky_frame *frame)
 	}
 	task = &load->trace->tasks[index];
 	task->parent = parent_index;
+	task->place = place;
 	task->first_ns = frame->timestamp_ns;
 	task->flags |= KY_TASK_SPAWN_SEEN;
 	if (ky_frame_number(frame, KY_F_TASK_SPAWN_instrumented, 1) == 0)

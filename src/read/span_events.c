@@ -52,6 +52,12 @@ uint8_t ky_span_kind_of(const char *type)
 		return KY_SPAN_EXIT;
 	if (strcmp(type, "SpanCloseEvent") == 0)
 		return KY_SPAN_CLOSE;
+	if (strcmp(type, "SpanRunStartEvent") == 0)
+		return KY_SPAN_RUN;
+	if (strcmp(type, "SpanRunEndEvent") == 0)
+		return KY_SPAN_RUN_OVER;
+	if (strcmp(type, "SpanFollowsEvent") == 0)
+		return KY_SPAN_FOLLOWS;
 	return strcmp(type, "OpenSpanEvent") == 0 ? KY_SPAN_OPEN : 0;
 }
 
@@ -307,7 +313,8 @@ bool ky_load_span(struct ky_load *load, const struct ky_frame *frame,
 	if (private->span_edge_count >= ky_list_max(load, EDGES_MAX))
 		return ky_leave_out(private, KY_LEFT_SPAN_EVENTS);
 	/* Fields stand in every event of a span; those of an exit may be new. */
-	has_fields = edge.kind == KY_SPAN_ENTER || (edge.kind == KY_SPAN_EXIT && edge.is_single);
+	has_fields = edge.kind == KY_SPAN_ENTER || edge.kind == KY_SPAN_FOLLOWS ||
+		     (edge.kind == KY_SPAN_EXIT && edge.is_single);
 	roles = roles_of(load, frame->schema);
 	for (uint32_t i = 0; i < frame->schema->field_count; i++) {
 		uint32_t role;

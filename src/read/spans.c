@@ -13,7 +13,49 @@ struct span_making {
 	/* Enters of it that have no exit yet: of threads, or inside it. Where exits may be lost
 	 * only the last one counts. */
 	uint32_t depth;
+	/* Of the runs of a span that says them, maybe before its begin is known. */
+	uint64_t run_ns, running_ns; /* those that are over; since when it runs, 0: it does not */
+	uint32_t run_count, run_depth;
 };
+
+static void forget_runs(struct span_making *making)
+{
+	making->run_ns = making->running_ns = 0;
+	making->run_count = making->run_depth = 0;
+}
+
+/* As an enter and an exit: one that runs on two threads at once is entered once. */
+static void take_run(struct span_making *making, const struct ky_span_edge *edge)
+{
+	if (edge->kind == KY_SPAN_RUN) {
+		making->run_count += making->run_count < UINT32_MAX;
+		/* Where ends may be lost only the last begin counts. */
+		if (!making->run_depth || making->trace->loss_count) {
+			making->running_ns = edge->time_ns;
+			making->run_depth = 0;
+		}
+		making->run_depth++;
+		return;
+	}
+	making->run_depth -= making->run_depth > 0;
+	if (making->run_depth)
+		return;
+	if (making->running_ns && edge->time_ns > making->running_ns)
+		making->run_ns += edge->time_ns - making->running_ns;
+	making->running_ns = 0;
+}
+
+/* What its runs say of a span that has any. */
+static void settle_runs(struct span_making *making)
+{
+	struct ky_trace_span *span = &making->trace->spans[making->at];
+
+	if (making->run_count) {
+		span->active_ns = making->run_ns;
+		span->enter_count = making->run_count;
+	}
+	forget_runs(making);
+}
 
 static bool begin(struct span_making *making, const struct ky_span_edge *edge, uint64_t start_ns)
 {
@@ -43,6 +85,7 @@ static void end(struct span_making *making, uint64_t ns)
 {
 	struct ky_trace_span *span = &making->trace->spans[making->at];
 
+	settle_runs(making);
 	span->is_open = false;
 	span->duration_ns = ns > span->start_ns ? ns - span->start_ns : 0;
 	making->at = KY_NONE;
@@ -129,9 +172,20 @@ static bool take(struct span_making *making, const struct ky_span_edge *edge)
 {
 	struct ky_trace_span *span;
 
+	if (edge->kind == KY_SPAN_RUN || edge->kind == KY_SPAN_RUN_OVER) {
+		take_run(making, edge);
+		return true;
+	}
+	if (edge->kind == KY_SPAN_FOLLOWS)
+		return making->at == KY_NONE ||
+		       join_fields(making->trace, &making->trace->spans[making->at], edge);
 	if (edge->kind == KY_SPAN_ENTER) {
-		if (making->at != KY_NONE && is_other(making, edge))
+		if (making->at != KY_NONE && is_other(making, edge)) {
+			settle_runs(making);
 			making->at = KY_NONE;
+		}
+		if (making->at == KY_NONE)
+			forget_runs(making);
 		if (making->at == KY_NONE && !begin(making, edge, edge->time_ns))
 			return false;
 		span = &making->trace->spans[making->at];
@@ -317,6 +371,7 @@ static bool take_id(struct span_making *making, uint32_t *order, uint32_t count)
 	const struct ky_trace_private *private = making->trace->private;
 
 	making->at = KY_NONE;
+	forget_runs(making);
 	for (uint32_t i = 1; i < count; i++)
 		if (edge_at(private, order[i])->time_ns < edge_at(private, order[i - 1])->time_ns) {
 			ky_sort(order, count, sizeof(*order), is_edge_before, private);
@@ -325,6 +380,8 @@ static bool take_id(struct span_making *making, uint32_t *order, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 		if (!take(making, edge_at(private, order[i])))
 			return false;
+	if (making->at != KY_NONE)
+		settle_runs(making);
 	return true;
 }
 

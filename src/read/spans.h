@@ -2,7 +2,8 @@
 /* spans.h - spans of a program, each with its task, its parent and its fields.
  *
  * A span of a future is entered and left with each poll of it (tracing's), or once (kymo's own and
- * dial9's ad-hoc ones). Ids of closed spans come back, so a span is an id and a begin.
+ * dial9's ad-hoc ones). In our traces runs say when threads work for one of tracing's. Ids of
+ * closed spans come back, so a span is an id and a begin.
  * Memory:      112 bytes a span and 8 a field; 68 an event and 4 to 64 an id while loading.
  */
 #ifndef KY_READ_SPANS_H
@@ -14,7 +15,10 @@ enum ky_span_kind {
 	KY_SPAN_ENTER = 1,
 	KY_SPAN_EXIT,
 	KY_SPAN_CLOSE,
-	KY_SPAN_OPEN /* a snapshot */
+	KY_SPAN_OPEN,     /* a snapshot */
+	KY_SPAN_RUN,      /* a thread works for it from here on */
+	KY_SPAN_RUN_OVER, /* no longer */
+	KY_SPAN_FOLLOWS   /* another one */
 };
 
 /* An event of a span; while loading. */

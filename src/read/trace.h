@@ -166,6 +166,7 @@ struct ky_task {
 	uint32_t parent;     /* what spawned it for sure: task index or KY_NONE */
 	uint32_t flags;      /* enum ky_task_flags */
 	uint32_t poll_count; /* saturating */
+	uint32_t place;      /* name index of where it was spawned, as its spawn says; KY_NONE */
 	uint64_t first_ns;   /* spawn or first sight */
 	uint64_t end_ns;     /* 0: not seen to end */
 	uint64_t busy_ns;    /* total of its polls */

@@ -101,6 +101,46 @@ class Spans(MadeTrace):
         row, = self.rows(self.trace.save(self.dir / "nested"))
         self.assertEqual((row["enters"], row["active_ns"], row["duration_ns"]), (2, 8 * MS, 8 * MS))
 
+    OWN = "kymo::span:kymo:0"
+
+    def run_of(self, start, end, span):
+        self.event("SpanRunStartEvent", start, ("span_id", "VARINT", span), ("tid", "VARINT", 1),
+                   ("task_id", "VARINT", 7))
+        self.event("SpanRunEndEvent", end, ("span_id", "VARINT", span), ("tid", "VARINT", 1))
+
+    def end(self, at, span, start):
+        self.event(f"SpanExit:{self.OWN}", at, ("dial9.tokio.task_id", "VARINT?", None),
+                   ("span_id", "VARINT", span), ("span_name", "STRING", b"handle"),
+                   ("start_ns", "VARINT", START_NS + start))
+
+    def test_one_whose_runs_are_told_is_active_in_them_alone(self):
+        self.enter(1 * MS, 5, task=7, place=self.OWN)
+        self.run_of(1 * MS, 2 * MS, 5)
+        self.run_of(7 * MS, 9 * MS, 5)
+        self.end(12 * MS, 5, 1 * MS)
+        self.enter(20 * MS, 6, task=7, place=self.OWN)
+        self.end(23 * MS, 6, 20 * MS)
+        rows = self.rows(self.trace.save(self.dir / "runs"))
+        self.assertEqual([(row["span"], row["enters"], row["active_ns"], row["duration_ns"])
+                          for row in rows],
+                         [(5, 2, 3 * MS, 11 * MS), (6, 1, 3 * MS, 3 * MS)])
+
+    def test_runs_before_its_begin_is_known_count(self):
+        self.run_of(1 * MS, 2 * MS, 5)
+        self.run_of(3 * MS, 4 * MS, 5)
+        self.end(12 * MS, 5, 0)
+        row, = self.rows(self.trace.save(self.dir / "begun"))
+        self.assertEqual((row["enters"], row["active_ns"], row["duration_ns"]),
+                         (2, 2 * MS, 12 * MS))
+
+    def test_it_says_what_it_follows_from(self):
+        self.enter(1 * MS, 5, task=7, place=self.OWN)
+        self.event("SpanFollowsEvent", 2 * MS, ("span_id", "VARINT", 5),
+                   ("follows_from", "VARINT", 99))
+        self.end(3 * MS, 5, 1 * MS)
+        row, = self.rows(self.trace.save(self.dir / "follows"))
+        self.assertEqual(json.loads(row["fields"]), {"follows_from": "99"})
+
     def test_fields_that_are_numbers_say_what_they_are(self):
         numbers = {"half": 0.5, "less": -1.25, "carry": 0.9999999, "whole": 3.0, "none": 0.0,
                    "few": 1.000001}

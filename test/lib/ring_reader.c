@@ -26,7 +26,9 @@ static const uint8_t payload_words[KYMO_RECORD_COUNT] = {
 	[KYMO_RECORD_FAILED_CALLS] = 1, [KYMO_RECORD_SPAWN_WINDOW] = 1,
 	[KYMO_RECORD_CONN_BEGIN] = 3,   [KYMO_RECORD_CONN_END] = 3,
 	[KYMO_RECORD_CONN_WAIT] = 2,    [KYMO_RECORD_CONN_UNSEEN] = 1,
-	[KYMO_RECORD_PARKED_ON] = 1,
+	[KYMO_RECORD_PARKED_ON] = 1,    [KYMO_RECORD_SPAN_IN] = 1,
+	[KYMO_RECORD_SPAN_OUT] = 1,     [KYMO_RECORD_SPAN_FOLLOWS] = 2,
+	[KYMO_RECORD_POLL_DELAY] = 1,
 };
 
 int test_ring_open(struct test_ring *ring, const char *path)

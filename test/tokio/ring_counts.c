@@ -40,7 +40,9 @@ static uint32_t payload_words(uint32_t record, uint32_t arg)
 		[KYMO_RECORD_FAILED_CALLS] = 1, [KYMO_RECORD_SPAWN_WINDOW] = 1,
 		[KYMO_RECORD_CONN_BEGIN] = 3,   [KYMO_RECORD_CONN_END] = 3,
 		[KYMO_RECORD_CONN_WAIT] = 2,    [KYMO_RECORD_CONN_UNSEEN] = 1,
-		[KYMO_RECORD_PARKED_ON] = 1,
+		[KYMO_RECORD_PARKED_ON] = 1,    [KYMO_RECORD_SPAN_IN] = 1,
+		[KYMO_RECORD_SPAN_OUT] = 1,     [KYMO_RECORD_SPAN_FOLLOWS] = 2,
+		[KYMO_RECORD_POLL_DELAY] = 1,
 	};
 
 	return record == KYMO_RECORD_CUSTOM ? arg : words[record];

@@ -58,6 +58,25 @@ void kymo_span_begin(struct kymo_span *span, uint32_t name, uint64_t parent)
 	ky_span_open(span);
 }
 
+void kymo_span_enter(uint64_t id)
+{
+	if (id)
+		kymo_emit(KYMO_GATE_SPAN, KYMO_RECORD_SPAN_IN, 0, 1, kymo_task_word(id, 0), 0, 0);
+}
+
+void kymo_span_leave(uint64_t id)
+{
+	if (id)
+		kymo_emit(KYMO_GATE_SPAN, KYMO_RECORD_SPAN_OUT, 0, 1, kymo_task_word(id, 0), 0, 0);
+}
+
+void kymo_span_follows(uint64_t id, uint64_t other)
+{
+	if (id && other)
+		kymo_emit(KYMO_GATE_SPAN, KYMO_RECORD_SPAN_FOLLOWS, 0, 2, kymo_task_word(id, 0),
+			  other, 0);
+}
+
 void kymo_span_end(struct kymo_span *span)
 {
 	uint64_t word = kymo_task_word(span->id, span->name);

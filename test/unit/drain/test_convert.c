@@ -208,6 +208,36 @@ static void drain__parks_belong_to_workers_and_stop_their_cpu_clock(void **state
 	case_close(&c);
 }
 
+static void spawn__says_the_place_and_the_first_poll_the_type(void **state)
+{
+	uint32_t place, type;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	case_open(&c, 16);
+	case_start(&c);
+	place = test_ring_name(&c.ring, "src/main.rs:7:5", 0, 0);
+	type = test_ring_name(&c.ring, "svc::handle", 0, 0);
+	test_writer_open(&w, &c.ring, 501, T0);
+	test_emit(&w, T0, KYMO_RECORD_SPAWN, 0, 1, kymo_task_word(11, place), 0, 0);
+	for (uint64_t i = 1; i < 4; i++) {
+		test_poll(&w, T0 + i * MS, 11, type);
+		test_emit(&w, T0 + i * MS + MS / 4, KYMO_RECORD_POLL_DELAY, 0, 1, 200000, 0, 0);
+		test_poll_end(&w, T0 + i * MS + MS / 2, 0);
+	}
+	case_finish(&c, T0 + 90 * MS);
+	assert_int_equal(COUNT(&c, TASK_SPAWN), 1);
+	assert_string_equal(TEXT(EVENT(&c, TASK_SPAWN, 0), TASK_SPAWN, spawn_loc),
+			    "src/main.rs:7:5");
+	assert_int_equal(COUNT(&c, TASK_FIRST_SEEN), 1);
+	assert_string_equal(TEXT(EVENT(&c, TASK_FIRST_SEEN, 0), TASK_FIRST_SEEN, spawn_loc),
+			    "svc::handle");
+	assert_int_equal(COUNT(&c, POLL_DELAY), 3);
+	near(NUMBER(EVENT(&c, POLL_DELAY, 2), POLL_DELAY, ready_ns), T0 + 3 * MS + 50000);
+	case_close(&c);
+}
+
 static void drain__small_records_become_their_events(void **state)
 {
 	struct drain_case c;
@@ -350,6 +380,7 @@ int main(void)
 		cmocka_unit_test(drain__nested_polls_leave_the_pair_of_the_worker_alone),
 		cmocka_unit_test(drain__blocking_runs_are_events_of_their_own),
 		cmocka_unit_test(drain__parks_belong_to_workers_and_stop_their_cpu_clock),
+		cmocka_unit_test(spawn__says_the_place_and_the_first_poll_the_type),
 		cmocka_unit_test(drain__small_records_become_their_events),
 		cmocka_unit_test(drain__gate_changes_of_sub_buffers_become_events),
 		cmocka_unit_test(drain__names_come_from_callback_then_text_then_module),

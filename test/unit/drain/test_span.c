@@ -53,6 +53,34 @@ static void span__is_written_with_its_task_and_its_parent(void **state)
 	case_close(&c);
 }
 
+static void span__says_which_thread_works_for_it_and_what_it_follows(void **state)
+{
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	case_open(&c, 8);
+	case_start(&c);
+	test_writer_open(&w, &c.ring, 501, T0);
+	begin_span(&w, T0, 1, 0);
+	test_poll(&w, T0 + MS, 42, 0);
+	test_emit(&w, T0 + 2 * MS, KYMO_RECORD_SPAN_IN, 0, 1, SPAN_WORD(1, 0), 0, 0);
+	test_emit(&w, T0 + 3 * MS, KYMO_RECORD_SPAN_FOLLOWS, 0, 2, SPAN_WORD(1, 0), 77, 0);
+	test_emit(&w, T0 + 4 * MS, KYMO_RECORD_SPAN_OUT, 0, 1, SPAN_WORD(1, 0), 0, 0);
+	test_poll_end(&w, T0 + 6 * MS, 0);
+	end_span(&w, T0 + 9 * MS, 1, T0);
+	case_finish(&c, T0 + 20 * MS);
+	assert_int_equal(COUNT(&c, SPAN_RUN_START), 1);
+	assert_int_equal(COUNT(&c, SPAN_RUN_END), 1);
+	assert_int_equal(NUMBER(EVENT(&c, SPAN_RUN_START, 0), SPAN_RUN_START, span_id), 1);
+	assert_int_equal(NUMBER(EVENT(&c, SPAN_RUN_START, 0), SPAN_RUN_START, tid), 501);
+	assert_int_equal(NUMBER(EVENT(&c, SPAN_RUN_START, 0), SPAN_RUN_START, task_id), 42);
+	assert_int_equal(NUMBER(EVENT(&c, SPAN_RUN_END, 0), SPAN_RUN_END, span_id), 1);
+	assert_int_equal(NUMBER(EVENT(&c, SPAN_FOLLOWS, 0), SPAN_FOLLOWS, follows_from), 77);
+	assert_int_equal(COUNT(&c, SPAN_EXIT), 1); /* what comes after is read in its place */
+	case_close(&c);
+}
+
 static void cut__has_the_open_spans(void **state)
 {
 	static struct cut_case c; /* large */
@@ -83,6 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(span__is_written_with_its_task_and_its_parent),
+		cmocka_unit_test(span__says_which_thread_works_for_it_and_what_it_follows),
 		cmocka_unit_test(cut__has_the_open_spans),
 	};
 

@@ -56,12 +56,20 @@ static void span__is_in_the_ring_while_it_is_open(void **state)
 	kymo_span_begin(&inner, 8, span.id);
 	assert_true(inner.id > span.id);
 	assert_int_equal(open_count(&test, &seen), 2);
+	kymo_span_enter(inner.id);
+	kymo_span_follows(inner.id, span.id);
+	kymo_span_leave(inner.id);
+	kymo_span_enter(0); /* no span */
+	kymo_span_follows(inner.id, 0);
 	kymo_span_end(&inner);
 	kymo_span_end(&inner); /* nothing is left to end */
 	kymo_span_end(&span);
 	assert_int_equal(open_count(&test, &seen), 0);
 	assert_int_equal(record_count(&test, KYMO_RECORD_SPAN_BEGIN), 2);
 	assert_int_equal(record_count(&test, KYMO_RECORD_SPAN_END), 2);
+	assert_int_equal(record_count(&test, KYMO_RECORD_SPAN_IN), 1);
+	assert_int_equal(record_count(&test, KYMO_RECORD_SPAN_OUT), 1);
+	assert_int_equal(record_count(&test, KYMO_RECORD_SPAN_FOLLOWS), 1);
 	test_recorder_close(&test);
 }
 

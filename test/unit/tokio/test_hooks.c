@@ -87,6 +87,19 @@ static void hooks__poll_is_recorded_and_reaches_tokio_once(void **state)
 	assert_int_equal(task.state, 3 * FAKE_REFERENCE);
 }
 
+static void hooks__local_queue_counts_for_the_next_poll_alone(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 41);
+
+	(void)state;
+	fake_poll_body = go_idle;
+	ky_tokio_self.queue_next = 3 + 1; /* as kymo_tokio_queue_depth(3) */
+	run(&task);
+	assert_int_equal(fake_last_of(KYMO_RECORD_POLL_BEGIN).arg, 3);
+	run(&task);
+	assert_int_equal(fake_last_of(KYMO_RECORD_POLL_BEGIN).arg, KYMO_QUEUE_UNKNOWN);
+}
+
 /* Two wakes, one of them in a poll inside it. */
 static void hooks__long_poll_has_its_cost_with_wakes_and_nested_polls(void **state)
 {
@@ -631,6 +644,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(hooks__poll_is_recorded_and_reaches_tokio_once),
+		CASE(hooks__local_queue_counts_for_the_next_poll_alone),
 		CASE(hooks__long_poll_has_its_cost_with_wakes_and_nested_polls),
 		CASE(hooks__completion_is_the_end_of_the_task),
 		CASE(hooks__last_reference_frees_through_the_table),
