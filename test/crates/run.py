@@ -291,6 +291,30 @@ def check_libraries(tap, options):
         nested = [fields for fields in opened.values() if fields["span_name"] == "stock"]
         tap.check([opened[row["parent_span_id"]]["span_name"] for row in nested]
                   == ["checkout"] * 10, "tracing: spans with their parents", str(opened))
+        check_entered(tap, options, rows, opened, ran)
+
+
+def check_entered(tap, options, rows, opened, ran):
+    """A future's span is entered with each of its polls, and once more to be dropped."""
+    begun = [row["fields"] for row in rows if row["event"] == "SpanRunStartEvent"]
+    ended = [row["fields"] for row in rows if row["event"] == "SpanRunEndEvent"]
+    times = {name: sum(1 for row in begun if opened[row["span_id"]]["span_name"] == name)
+             for name in ("checkout", "stock", "after")}
+    tap.check(times == {"checkout": 40, "stock": 30, "after": 10} and len(ended) == len(begun),
+              "tracing: each enter and exit", str(times))
+    tap.check(all(row["task_id"] for row in begun), "tracing: each with the task that is polled",
+              str(begun))
+    follows = {opened[row["fields"]["span_id"]]["span_name"]:
+               opened[row["fields"]["follows_from"]]["span_name"]
+               for row in rows if row["event"] == "SpanFollowsEvent"}
+    tap.check(follows == {"after": "stock"}, "tracing: what a span follows from", str(follows))
+    done = subprocess.run(
+        [options.kymo, "query", "--json", "SELECT enters FROM spans WHERE name = 'stock' AND "
+         "active_ns > 0 AND active_ns <= duration_ns", ran.folder / "traces"], text=True,
+        capture_output=True, check=False)
+    tap.check([row["enters"] for row in json.loads(done.stdout or '{"rows": []}')["rows"]]
+              == [3] * 10, "tracing: kymo query says how often and how long they were entered",
+              done.stdout + done.stderr)
 
 
 def check_tests(tap, options):
@@ -344,8 +368,8 @@ def check_attacked(tap, options):
     """A program does the same with and without recording, whatever it does."""
     program = build(options, "kymo", "--example", "attacked") / "attacked"
     with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
-        for case in ("panics", "wakers", "churn", "many", "signals", "restarts", "threadless",
-                     "forks", "aborts"):
+        for case in ("panics", "mutual", "wakers", "churn", "many", "million", "signals",
+                     "restarts", "threadless", "forks", "aborts"):
             folder = pathlib.Path(name) / case
             folder.mkdir()
             plain = run([program, case], folder, KYMO_ENABLED="false")
@@ -369,6 +393,37 @@ def check_attacked(tap, options):
                 tap.check(found.get("PollStartEvent", 0) > 0
                           and "LossEvent" not in found or case == "restarts",
                           f"attacked: {case}: a trace without a loss", str(found))
+
+
+def check_sanitized(tap, options):
+    """A host that is built with AddressSanitizer: the recorder's C code is not, and must not be
+    seen to do what it may not."""
+    host = subprocess.run(["rustc", "-vV"], text=True, capture_output=True, check=True).stdout
+    host = next(line[6:] for line in host.splitlines() if line.startswith("host: "))
+    target = options.build / "crates-matrix" / "sanitized"
+    # The compiler's own switch for what is not stable yet: it ships the sanitizer all the same.
+    done = subprocess.run(
+        ["cargo", "build", "--locked", "--quiet", "--target", host, "-p", "kymo", "--example",
+         "attacked"], cwd=ROOT / "crates", text=True, capture_output=True, check=False,
+        env=dict(os.environ, CARGO_TARGET_DIR=str(target), RUSTC_BOOTSTRAP="1",
+                 RUSTFLAGS="-Zsanitizer=address"))
+    tap.check(done.returncode == 0, "sanitized: builds", done.stderr)
+    if done.returncode:
+        return
+    program = target / host / "debug" / "examples" / "attacked"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        for case in ("panics", "mutual", "wakers", "signals"):
+            folder = pathlib.Path(name) / case
+            folder.mkdir()
+            plain = run([program, case], folder, KYMO_ENABLED="false")
+            ran = run([program, case], folder)
+            tap.check((ran.status, ran.out) == (plain.status, plain.out) and not plain.status
+                      and "AddressSanitizer" not in ran.errors,
+                      f"sanitized: {case}: as without recording, and no error",
+                      f"{plain.detail()}\nrecorded:\n{ran.detail()}")
+            found = counts(options.kymo, folder / "traces")
+            tap.check(found.get("PollStartEvent", 0) > 0, f"sanitized: {case}: a trace",
+                      f"{found}\n{ran.errors}")
 
 
 def check_hook(tap, options):
@@ -513,6 +568,53 @@ def check_unstable_numbers(tap, options):
                   "unstable: the last ones count the tasks", str(front[-1:]))
 
 
+def check_hooks(tap, options):
+    """Callbacks of Tokio's builder: beside intercepted tasks, and in their place."""
+    program = build(options, "kymo", "--example", "hooks", "--features", "hooks,metrics",
+                    profile="dev", target=options.build / "crates-matrix" / "unstable",
+                    flags="--cfg tokio_unstable") / "hooks"
+    with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
+        for case in ("off", "beside", "instead"):
+            (pathlib.Path(name) / case).mkdir()
+        plain = run([program], pathlib.Path(name) / "off", KYMO_ENABLED="false")
+        spawns, polls = json.loads(plain.out or "[0, 0]")[:2]
+        ran = run([program], pathlib.Path(name) / "beside")
+        rows = events_of(options.kymo, ran.folder / "traces")
+        check_same(tap, "hooks", plain, ran)
+        check_places(tap, rows, spawns)
+        found = counts(options.kymo, ran.folder / "traces")
+        tap.check(found.get("PollStartEvent") == found.get("PollEndEvent") == polls,
+                  "hooks: a poll that is intercepted is recorded once", f"{polls} {found}")
+        depths = [row["fields"]["local_queue"] for row in rows
+                  if row["event"] == "PollStartEvent"]
+        tap.check(max(depths) >= 20, "hooks: polls say how many tasks lie in the worker's queue",
+                  str(depths))
+
+        ran = run([program], pathlib.Path(name) / "instead", KYMO_INTERCEPT="false")
+        rows = events_of(options.kymo, ran.folder / "traces")
+        found = counts(options.kymo, ran.folder / "traces")
+        check_same(tap, "hooks, no interception", plain, ran)
+        check_places(tap, rows, spawns)
+        tap.check(found.get("PollStartEvent") == found.get("PollEndEvent") == polls,
+                  "hooks, no interception: every poll once, also of what kymo::spawn wraps",
+                  f"{polls} {found}")
+        tap.check(found.get("TaskTerminateEvent") == spawns,
+                  "hooks, no interception: every end", f"{spawns} {found}")
+
+
+def check_same(tap, label, plain, ran):
+    tap.check((ran.status, ran.out) == (plain.status, plain.out) and plain.status == 0,
+              f"{label}: the program's own callbacks are called as without kymo",
+              f"{plain.detail()}\n{ran.detail()}")
+
+
+def check_places(tap, rows, spawns):
+    places = [row["fields"]["spawn_loc"] for row in rows if row["event"] == "TaskSpawnEvent"]
+    known = [place for place in places if re.fullmatch(r".*examples/hooks\.rs:\d+:\d+", place)]
+    tap.check(len(known) == len(places) == spawns and len(set(known)) == 6,
+              "hooks: every spawn has its place in the source", str(places))
+
+
 TWO = """
 [dependencies.tokio_old]
 package = "tokio"
@@ -602,9 +704,9 @@ def check_package(tap, options):
 
 
 GATE = (check_help, check_minimal, check_events, check_wrapped)
-ALL = GATE + (check_runtimes, check_attached, check_libraries, check_attacked, check_hook,
-              check_allocations, check_features, check_tests, check_package, check_two_tokios,
-              check_unstable_numbers, check_matrix)
+ALL = GATE + (check_runtimes, check_attached, check_libraries, check_attacked, check_sanitized,
+              check_hook, check_allocations, check_features, check_tests, check_package,
+              check_two_tokios, check_unstable_numbers, check_hooks, check_matrix)
 
 
 def main():

@@ -7,9 +7,20 @@
 
 #include "inline.h"
 
-void kymo_sys_poll_begin(uint64_t task, uint32_t name)
+void kymo_sys_poll_begin(uint64_t task, uint32_t name, uint32_t queue_depth)
 {
-	(void)kymo_poll_begin(task, name, KYMO_QUEUE_UNKNOWN);
+	(void)kymo_poll_begin(task, name,
+			      queue_depth < KYMO_QUEUE_UNKNOWN ? queue_depth : KYMO_QUEUE_UNKNOWN);
+}
+
+void kymo_sys_spawn(uint64_t task, uint32_t name)
+{
+	kymo_spawn(task, name);
+}
+
+void kymo_sys_poll_delay(uint64_t delay_ns)
+{
+	kymo_poll_delay(delay_ns);
 }
 
 void kymo_sys_poll_end(uint32_t flags)

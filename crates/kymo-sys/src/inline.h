@@ -7,7 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void kymo_sys_poll_begin(uint64_t task, uint32_t name);
+/* queue_depth: UINT32_MAX: not known. */
+void kymo_sys_poll_begin(uint64_t task, uint32_t name, uint32_t queue_depth);
+void kymo_sys_spawn(uint64_t task, uint32_t name);
+void kymo_sys_poll_delay(uint64_t delay_ns);
 void kymo_sys_poll_end(uint32_t flags);
 void kymo_sys_wake(uint64_t task, uint32_t flags);
 void kymo_sys_task_end(uint64_t task, uint32_t name);

@@ -319,6 +319,9 @@ extern "C" {
 
     pub fn kymo_span_begin(span: *mut kymo_span, name: u32, parent: u64);
     pub fn kymo_span_end(span: *mut kymo_span);
+    pub fn kymo_span_enter(id: u64);
+    pub fn kymo_span_leave(id: u64);
+    pub fn kymo_span_follows(id: u64, other: u64);
 
     pub fn kymo_custom_register(
         name: *const c_char,
@@ -330,7 +333,9 @@ extern "C" {
     pub fn kymo_event_source_add(source: *const kymo_event_source) -> c_int;
     pub fn kymo_event_source_remove(source: c_int) -> c_int;
 
-    pub fn kymo_sys_poll_begin(task: u64, name: u32);
+    pub fn kymo_sys_poll_begin(task: u64, name: u32, queue_depth: u32);
+    pub fn kymo_sys_spawn(task: u64, name: u32);
+    pub fn kymo_sys_poll_delay(delay_ns: u64);
     pub fn kymo_sys_poll_end(flags: u32);
     pub fn kymo_sys_wake(task: u64, flags: u32);
     pub fn kymo_sys_task_end(task: u64, name: u32);
@@ -351,6 +356,8 @@ extern "C" {
     pub fn kymo_tokio_start(text: *mut c_char, text_bytes: usize) -> c_int;
     pub fn kymo_tokio_stop() -> c_int;
     pub fn kymo_tokio_task() -> u64;
+    pub fn kymo_tokio_copy() -> c_int;
+    pub fn kymo_tokio_queue_depth(depth: u32);
     pub fn kymo_tokio_runtime_name(name: *const c_char) -> c_int;
 }
 
@@ -381,3 +388,15 @@ pub unsafe fn kymo_tokio_task() -> u64 {
 pub unsafe fn kymo_tokio_runtime_name(_name: *const c_char) -> c_int {
     KYMO_E_CLOSED
 }
+
+/// # Safety
+/// It reads nothing.
+#[cfg(not(kymo_tokio))]
+pub unsafe fn kymo_tokio_copy() -> c_int {
+    KYMO_E_CLOSED
+}
+
+/// # Safety
+/// It does nothing.
+#[cfg(not(kymo_tokio))]
+pub unsafe fn kymo_tokio_queue_depth(_depth: u32) {}

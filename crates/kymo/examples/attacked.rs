@@ -64,6 +64,47 @@ fn panics() {
     println!("{ended:?}");
 }
 
+/// Each of two tasks aborts the other one, itself, and tasks that are polled elsewhere.
+fn mutual() {
+    let _recorder = start();
+    let ended = runtime(2).block_on(async {
+        let mut ended = [0; 2];
+
+        for round in 0..500 {
+            let handles: Arc<Mutex<Vec<tokio::task::AbortHandle>>> = Arc::default();
+            let (ready, _) = tokio::sync::broadcast::channel::<()>(1);
+            let tasks: Vec<_> = (0..4)
+                .map(|number| {
+                    let handles = handles.clone();
+                    let mut ready = ready.subscribe();
+
+                    tokio::spawn(async move {
+                        let _ = ready.recv().await;
+                        let all = handles.lock().expect("no panic").clone();
+
+                        // Among them its own.
+                        all.iter().skip((number + round) % 4).for_each(|other| other.abort());
+                        all.iter().for_each(|other| other.abort());
+                        std::future::pending::<()>().await;
+                    })
+                })
+                .collect();
+
+            handles.lock().expect("no panic").extend(tasks.iter().map(|task| task.abort_handle()));
+            drop(ready);
+            for task in tasks {
+                let why = task.await.expect_err("nothing completes");
+
+                ended[0] += usize::from(why.is_cancelled());
+                ended[1] += 1;
+            }
+        }
+        ended
+    });
+
+    println!("{ended:?}");
+}
+
 /// A waker that is kept, cloned and used after its runtime is gone, and from foreign threads.
 fn wakers() {
     let _recorder = start();
@@ -119,12 +160,12 @@ fn churn() {
 }
 
 /// Very many tasks that wait at the same time; half of them end, half go with the runtime.
-fn many() {
+fn many(count: u32) {
     let _recorder = start();
     let runtime = runtime(2);
     let (sender, _) = tokio::sync::broadcast::channel::<()>(1);
     let ended = runtime.block_on(async {
-        let waiting: Vec<_> = (0..100_000)
+        let waiting: Vec<_> = (0..count)
             .map(|number| {
                 let mut receiver = sender.subscribe();
 
@@ -291,7 +332,9 @@ fn main() {
         Some("panics") => panics(),
         Some("wakers") => wakers(),
         Some("churn") => churn(),
-        Some("many") => many(),
+        Some("mutual") => mutual(),
+        Some("many") => many(100_000),
+        Some("million") => many(1_000_000),
         Some("signals") => signals(),
         Some("threadless") => threadless(),
         Some("hook") => hook(),

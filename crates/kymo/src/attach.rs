@@ -19,11 +19,18 @@ const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::fr
 pub struct RuntimeOptions {
     name: String,
     interval: Option<Duration>,
+    #[cfg(all(feature = "hooks", tokio_unstable))]
+    hooks: Option<crate::TaskHooks>,
 }
 
 impl Default for RuntimeOptions {
     fn default() -> Self {
-        RuntimeOptions { name: String::new(), interval: Some(Duration::from_millis(100)) }
+        RuntimeOptions {
+            name: String::new(),
+            interval: Some(Duration::from_millis(100)),
+            #[cfg(all(feature = "hooks", tokio_unstable))]
+            hooks: None,
+        }
     }
 }
 
@@ -43,6 +50,14 @@ impl RuntimeOptions {
     /// the nearest. Default: 100 ms. Numbers need the feature `metrics`.
     pub fn metrics_interval(mut self, interval: Duration) -> Self {
         self.interval = Some(interval.clamp(INTERVALS.0, INTERVALS.1));
+        self
+    }
+
+    /// Sets the builder's callbacks of tasks: [`TaskHooks`](crate::TaskHooks) says what for.
+    /// Default: none. Only [`Recorder::attach`] can.
+    #[cfg(all(feature = "hooks", tokio_unstable))]
+    pub fn task_hooks(mut self, hooks: crate::TaskHooks) -> Self {
+        self.hooks = Some(hooks);
         self
     }
 
@@ -97,8 +112,8 @@ impl Watched {
 impl Recorder {
     /// Builds a runtime with a name, and records its own numbers: queues, steals, overflows, the
     /// blocking pool, I/O, tasks alive. Callbacks of the builder (`on_thread_start` and the like)
-    /// stay as they are: kymo needs none. Tasks are recorded also of runtimes that are not
-    /// attached.
+    /// stay as they are, unless the options have some. Tasks are recorded also of runtimes that are
+    /// not attached.
     ///
     /// # Errors
     /// What the builder says. That numbers cannot be recorded is none.
@@ -114,6 +129,10 @@ impl Recorder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn attach(&self, builder: &mut Builder, options: RuntimeOptions) -> io::Result<Attached> {
+        #[cfg(all(feature = "hooks", tokio_unstable))]
+        if let Some(hooks) = &options.hooks {
+            hooks.install(builder);
+        }
         let runtime = builder.build()?;
         let watched = watch_runtime(runtime.handle(), options).unwrap_or(Watched { source: None });
 

@@ -17,6 +17,8 @@ mod counter;
 mod dump;
 mod error;
 mod event;
+#[cfg(all(feature = "hooks", tokio_unstable))]
+mod hooks;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod names;
@@ -26,6 +28,8 @@ mod raw;
 mod recorder;
 mod source;
 mod span;
+#[cfg(feature = "tracing")]
+mod span_ids;
 mod spawn;
 mod testing;
 #[cfg(feature = "tracing")]
@@ -37,6 +41,8 @@ pub use counter::{mark, Counter};
 pub use dump::{dump, Dump, DumpReader, Dumping};
 pub use error::Error;
 pub use event::{record, Event, Field, Interned, Texts, Value, Values};
+#[cfg(all(feature = "hooks", tokio_unstable))]
+pub use hooks::TaskHooks;
 pub use names::SpanName;
 pub use raw::{Alloc, Dumped};
 pub use recorder::{

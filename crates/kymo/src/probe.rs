@@ -9,6 +9,7 @@ async fn seen<const BYTES: usize>() -> (u64, u64) {
     let state = [0u8; BYTES];
     let before = raw::tokio_task();
 
+    raw::note_copy();
     tokio::task::yield_now().await;
     std::hint::black_box(&state);
     (before, raw::tokio_task())

@@ -513,9 +513,71 @@ pub(crate) fn end_span(span: &mut RawSpan) {
     unsafe { sys::kymo_span_end(span) }
 }
 
-pub(crate) fn begin_poll(task: u64, name: u32) {
+// ---- hooks of Tokio's builder ----
+
+/// Of the Tokio that this crate is built with, among those of the program.
+#[cfg(all(feature = "hooks", tokio_unstable))]
+static COPY: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+/// To be called inside a task.
+pub(crate) fn note_copy() {
+    #[cfg(all(feature = "hooks", tokio_unstable))]
+    // SAFETY: it takes nothing and reads what is polled by this thread.
+    COPY.store(u32::try_from(unsafe { sys::kymo_tokio_copy() }).unwrap_or(0), Ordering::Relaxed);
+}
+
+/// For names of tasks that are seen by their ids.
+#[cfg(all(feature = "hooks", tokio_unstable))]
+pub(crate) fn intern_place(place: &str) -> u32 {
+    // SAFETY: so many bytes.
+    unsafe {
+        let copy = if is_wrapping() { 0 } else { COPY.load(Ordering::Relaxed) };
+
+        sys::kymo_name_intern(place.as_ptr().cast(), place.len(), 0, 0, copy)
+    }
+}
+
+#[cfg(all(feature = "hooks", tokio_unstable))]
+pub(crate) fn spawn(task: u64, place: u32) {
     // SAFETY: any numbers are fine.
-    unsafe { sys::kymo_sys_poll_begin(task, name) }
+    unsafe { sys::kymo_sys_spawn(task, place) }
+}
+
+#[cfg(all(feature = "hooks", tokio_unstable))]
+pub(crate) fn poll_delay(ns: u64) {
+    // SAFETY: any number is fine.
+    unsafe { sys::kymo_sys_poll_delay(ns) }
+}
+
+/// Of the next poll that begins on this thread, where tasks are intercepted.
+#[cfg(all(feature = "hooks", tokio_unstable))]
+pub(crate) fn queue_depth(depth: u32) {
+    // SAFETY: any number is fine.
+    unsafe { sys::kymo_tokio_queue_depth(depth) }
+}
+
+#[cfg(feature = "tracing")]
+pub(crate) fn enter_span(id: u64) {
+    // SAFETY: any number is fine.
+    unsafe { sys::kymo_span_enter(id) }
+}
+
+#[cfg(feature = "tracing")]
+pub(crate) fn leave_span(id: u64) {
+    // SAFETY: any number is fine.
+    unsafe { sys::kymo_span_leave(id) }
+}
+
+#[cfg(feature = "tracing")]
+pub(crate) fn follow_span(id: u64, other: u64) {
+    // SAFETY: any numbers are fine.
+    unsafe { sys::kymo_span_follows(id, other) }
+}
+
+/// queue_depth: `u32::MAX`: not known.
+pub(crate) fn begin_poll(task: u64, name: u32, queue_depth: u32) {
+    // SAFETY: any numbers are fine.
+    unsafe { sys::kymo_sys_poll_begin(task, name, queue_depth) }
 }
 
 pub(crate) fn end_poll(flags: u32) {

@@ -40,7 +40,16 @@ struct Wrapped<F> {
     task: u64,
     name: u32,
     woken: Option<Arc<Woken>>,
-    is_done: bool,
+    /// Its polls are recorded by this, and it was polled.
+    is_open: bool,
+}
+
+/// The poll of this very task that a callback of Tokio's builder began; 0: there is none.
+fn polled_task() -> u64 {
+    #[cfg(all(feature = "hooks", tokio_unstable))]
+    return crate::hooks::polled_task();
+    #[cfg(not(all(feature = "hooks", tokio_unstable)))]
+    0
 }
 
 /// Ends the poll also where the future panics.
@@ -58,20 +67,29 @@ impl<F: Future> Future for Wrapped<F> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.get_mut();
         let inner = context.waker();
+        let polled = polled_task();
+
+        if polled != 0 {
+            this.task = polled;
+        }
         let woken = match &this.woken {
-            Some(woken) if woken.waker.will_wake(inner) => woken.clone(),
+            Some(woken) if woken.task == this.task && woken.waker.will_wake(inner) => woken.clone(),
             _ => Arc::new(Woken { task: this.task, waker: inner.clone() }),
         };
         let waker = Waker::from(woken.clone());
 
         this.woken = Some(woken);
-        raw::begin_poll(this.task, this.name);
+        if polled != 0 {
+            return this.future.as_mut().poll(&mut Context::from_waker(&waker));
+        }
+        this.is_open = false;
+        raw::begin_poll(this.task, this.name, u32::MAX);
         // A future that panics is done: its task ends.
         let mut open = OpenPoll(kymo_sys::KYMO_POLL_READY);
         let result = this.future.as_mut().poll(&mut Context::from_waker(&waker));
 
-        this.is_done = result.is_ready();
-        if !this.is_done {
+        this.is_open = result.is_pending();
+        if this.is_open {
             open.0 = 0;
         }
         result
@@ -80,7 +98,7 @@ impl<F: Future> Future for Wrapped<F> {
 
 impl<F> Drop for Wrapped<F> {
     fn drop(&mut self) {
-        if !self.is_done {
+        if self.is_open {
             raw::end_task(self.task, self.name);
         }
     }
@@ -96,7 +114,7 @@ async fn recorded<F: Future>(request: Option<u64>, future: F) -> F::Output {
         task: NEXT.fetch_add(1, Ordering::Relaxed),
         name: raw::intern_name(type_name::<F>()),
         woken: None,
-        is_done: false,
+        is_open: false,
     };
 
     for_request(request, wrapped).await

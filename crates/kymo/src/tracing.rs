@@ -13,13 +13,14 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::event::{Field, Values};
 use crate::names::Cached;
 use crate::raw;
+use crate::span_ids::SpanIds;
 use crate::Span;
 use kymo_sys as sys;
 
 /// A layer for `tracing-subscriber`: a span of `tracing` is one of the trace from its creation to
-/// its close, with its parent and its fields; an event of `tracing` is one of the trace. When a
-/// span is entered and left is what the polls of its task say. Filters and other layers work beside
-/// it.
+/// its close, with its parent, what it follows from, and its fields; each time that a thread enters
+/// it and leaves it is recorded, so the trace says how much of it was spent at work. An event of
+/// `tracing` is one of the trace. Filters and other layers work beside it.
 ///
 /// ```
 /// use tracing_subscriber::prelude::*;
@@ -30,6 +31,7 @@ use kymo_sys as sys;
 #[derive(Default)]
 pub struct TracingLayer {
     sites: RwLock<HashMap<Identifier, Arc<Site>>>,
+    ids: SpanIds,
 }
 
 /// A [`TracingLayer`].
@@ -188,9 +190,23 @@ impl TracingLayer {
 
         sites.entry(key).or_insert_with(|| Arc::new(new())).clone()
     }
+
+    /// The recorder's span; 0: it is not recorded.
+    #[inline]
+    fn id_of<S>(&self, context: &Context<'_, S>, id: &Id) -> u64
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        match self.ids.find(id.into_u64()) {
+            Some(ours) => ours,
+            None if is_wanted(sys::KYMO_GATE_SPAN) => id_in(context, id),
+            None => 0,
+        }
+    }
 }
 
-/// The recorder's span of one of the registry.
+/// The recorder's span of one of the registry, which locks it for that; 0: none.
+#[cold]
 fn id_in<S>(context: &Context<'_, S>, id: &Id) -> u64
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -214,7 +230,7 @@ where
         }
         let Some(span) = context.span(id) else { return };
         let site = self.site(attributes.metadata());
-        let parent = span.parent().map_or(0, |parent| id_in(&context, &parent.id()));
+        let parent = span.parent().map_or(0, |parent| self.id_of(&context, &parent.id()));
         let parent = if parent == 0 { crate::request_id().unwrap_or(0) } else { parent };
         let ours = Span::begin(site.name_id(), parent);
 
@@ -226,7 +242,22 @@ where
                 site.write(ours.id(), &values);
             }
         }
+        if ours.id() != 0 {
+            self.ids.insert(id.into_u64(), ours.id());
+        }
         span.extensions_mut().insert(ours);
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        raw::enter_span(self.id_of(&context, id));
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        raw::leave_span(self.id_of(&context, id));
+    }
+
+    fn on_follows_from(&self, id: &Id, follows: &Id, context: Context<'_, S>) {
+        raw::follow_span(self.id_of(&context, id), self.id_of(&context, follows));
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
@@ -236,7 +267,7 @@ where
             let mut later = Collected(Vec::new());
 
             values.record(&mut later);
-            self.site(span.metadata()).write(id_in(&context, id), &later);
+            self.site(span.metadata()).write(self.id_of(&context, id), &later);
         }
     }
 
@@ -244,7 +275,7 @@ where
         if !is_wanted(sys::KYMO_GATE_CUSTOM) {
             return;
         }
-        let span = context.event_span(event).map_or(0, |span| id_in(&context, &span.id()));
+        let span = context.event_span(event).map_or(0, |span| self.id_of(&context, &span.id()));
         let mut values = Collected(Vec::new());
 
         event.record(&mut values);
@@ -253,6 +284,7 @@ where
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         if let Some(span) = context.span(&id) {
+            self.ids.remove(id.into_u64());
             // Dropped: it ends here.
             drop(span.extensions_mut().remove::<Span>());
         }

@@ -9,12 +9,19 @@ use tracing_subscriber::prelude::*;
 async fn checkout(order: u64, express: bool) {
     tokio::task::yield_now().await;
     tracing::info!(cents = -5_i64, ratio = 0.5, "paid");
+    let stock = tracing::debug_span!("stock");
+
     async {
         tracing::warn!(name = "late", "stock is low");
         tokio::task::yield_now().await;
     }
-    .instrument(tracing::debug_span!("stock"))
+    .instrument(stock.clone())
     .await;
+
+    let after = tracing::debug_span!("after");
+
+    after.follows_from(&stock);
+    after.in_scope(|| std::hint::black_box(order));
 }
 
 #[kymo::main(flavor = "current_thread")]
