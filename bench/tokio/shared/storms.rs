@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Two loops on one worker: `spawn` makes tasks that end with their first poll, `ping` sends a
-// message to another task and back, two polls and two wakes each. As in the yield loop, the second
-// of two passes counts.
+// Loops on one worker: `spawn` makes tasks that end with their first poll, one of 100 is awaited;
+// `join` awaits each of them, so that its end wakes the task that made it, which is polled once
+// more and waits for the next; `ping` sends a message to another task and back, two polls and two
+// wakes each. As in the yield loop, the second of two passes counts.
 
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -16,6 +17,18 @@ fn thread_cpu_ns() -> f64 {
 }
 
 async fn spawn_pass(count: u64) {
+    for _ in 0..count / BATCH {
+        let mut last = None;
+        for _ in 1..BATCH {
+            last = Some(spawn(async {}));
+        }
+        // The newest task runs first, this one last: the whole batch is over once it is.
+        drop(spawn(async {}));
+        last.unwrap().await.unwrap();
+    }
+}
+
+async fn join_pass(count: u64) {
     for _ in 0..count / BATCH {
         let mut set = Vec::new();
         for _ in 0..BATCH {
@@ -49,10 +62,10 @@ async fn storm(kind: String, count: u64) -> f64 {
     for _ in 0..2 {
         tokio::time::sleep(PAUSE).await;
         let start = thread_cpu_ns();
-        if kind == "spawn" {
-            spawn_pass(count).await;
-        } else {
-            ping_pass(count).await;
+        match kind.as_str() {
+            "spawn" => spawn_pass(count).await,
+            "join" => join_pass(count).await,
+            _ => ping_pass(count).await,
         }
         cpu_ns = thread_cpu_ns() - start;
     }
