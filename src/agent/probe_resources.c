@@ -70,7 +70,9 @@ struct ky_probe ky_probe_resources_init(struct ky_probe_resources *resources,
 	const uint8_t *area = view ? ky_ring_view_resources(view) : NULL;
 	struct ky_resource_about about = {.claim_index = 0};
 
-	memset(&resources->source, 0, sizeof(resources->source));
+	/* What was never used is zeros, and some pages long. */
+	if (resources->source.put)
+		memset(&resources->source, 0, sizeof(resources->source));
 	resources->source.put = put;
 	resources->source.put_ctx = &resources->area;
 	resources->source.is_own = !resources->process;

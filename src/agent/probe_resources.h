@@ -24,7 +24,8 @@ struct ky_probe_resources {
 	struct ky_proc_reader own; /* open during a step alone */
 };
 
-/* view: of another's ring, which may have rows already. NULL: our own. */
+/* resources: zeros, or what was one. view: of another's ring, which may have rows already; NULL:
+ * our own. */
 struct ky_probe ky_probe_resources_init(struct ky_probe_resources *resources,
 					const struct ky_ring_view *view);
 

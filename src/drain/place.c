@@ -133,8 +133,13 @@ bool ky_convert_next_place(struct ky_convert *convert, struct ky_list_at *at,
 	uint64_t now_ticks = ky_timeline_ticks(&common->timeline, ns);
 
 	for (; area && at->entry < KY_PLACE_ENTRIES; at->entry++, at->part = 0) {
-		if (at->part == 0 && !ky_ring_view_place(area, at->entry, now_ticks, seen))
-			continue;
+		if (at->part == 0) {
+			at->entry = ky_ring_view_next_place(area, at->entry);
+			if (at->entry == KY_PLACE_ENTRIES)
+				break;
+			if (!ky_ring_view_place(area, at->entry, now_ticks, seen))
+				continue;
+		}
 		if (ky_is_root(seen->task) &&
 		    ky_root_list_now(&convert->roots, seen->task) == KY_ROOT_POLLED)
 			continue;

@@ -30,12 +30,24 @@ static uint64_t load(const uint64_t *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, struct kymo_place_row *out)
+static const struct kymo_place_row *row_of(const uint8_t *area, uint32_t slot)
 {
 	const struct kymo_place_set *sets =
 		(const struct kymo_place_set *)(const void *)(area + KY_PLACE_SETS_OFFSET);
-	const struct kymo_place_row *row =
-		&sets[slot / KYMO_PLACE_WAYS].ways[slot % KYMO_PLACE_WAYS];
+
+	return &sets[slot / KYMO_PLACE_WAYS].ways[slot % KYMO_PLACE_WAYS];
+}
+
+uint32_t ky_ring_view_next_place(const uint8_t *area, uint32_t slot)
+{
+	while (slot < KY_PLACE_ENTRIES && !(load(&row_of(area, slot)->task) & KY_PLACE_TASK_MASK))
+		slot++;
+	return slot;
+}
+
+void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, struct kymo_place_row *out)
+{
+	const struct kymo_place_row *row = row_of(area, slot);
 
 	for (uint32_t reads = 0; reads < READS_MAX; reads++) {
 		*out = (struct kymo_place_row){.task = load(&row->task),

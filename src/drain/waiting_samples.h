@@ -38,8 +38,9 @@ struct ky_sample_list {
 	struct ky_dthread *source; /* its queue is merged like a thread's */
 	struct ky_waker_name *wakers;
 	struct ky_waiting_sample **waiting;
-	uint32_t *free_places;
-	uint32_t free_count;
+	uint32_t place_count;  /* places that were ever taken: the others were not touched */
+	uint32_t *free_places; /* of those */
+	uint32_t free_count;   /* of all */
 };
 
 /* Returns 0, -ENOMEM. */

@@ -47,15 +47,16 @@ void ky_runtime_release(struct ky_runtime_table *table)
 
 int ky_launch_note(struct ky_launch_list *launches, const struct ky_launch *launch)
 {
-	if (!launches->list) {
-		launches->list = ky_alloc(KY_LAUNCHES_MAX * sizeof(*launches->list));
-		if (!launches->list)
-			return -ENOMEM;
-	}
+	int err;
+
 	/* Beyond that a worker is ranked alone, by first sight. */
-	if (launches->count < KY_LAUNCHES_MAX)
+	if (launches->count == KY_LAUNCHES_MAX)
+		return 0;
+	err = ky_grow(&launches->list, &launches->capacity, launches->count + 1,
+		      sizeof(*launches->list));
+	if (!err)
 		launches->list[launches->count++] = *launch;
-	return 0;
+	return err;
 }
 
 void ky_launch_release(struct ky_launch_list *launches)

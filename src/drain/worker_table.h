@@ -65,7 +65,7 @@ struct ky_runtime_table {
 
 struct ky_launch_list {
 	struct ky_launch *list;
-	uint32_t count;
+	uint32_t count, capacity;
 };
 
 struct ky_worker_table {

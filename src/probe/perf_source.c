@@ -10,6 +10,7 @@
 #include <probe/perf_event.h>
 #include <probe/perf_record.h>
 #include <probe/perf_ring.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,9 +231,11 @@ static int make(struct ky_perf **out, const struct ky_perf_options *options)
 #endif
 	if (!cpus || options->stack_bytes % 8 || options->stack_bytes > STACK_BYTES_MAX)
 		return -EINVAL;
-	perf = ky_alloc(sizeof(*perf));
+	/* Zeros but for the record, whose pages are hardly ever needed. */
+	perf = ky_realloc(NULL, sizeof(*perf));
 	if (!perf)
 		return -ENOMEM;
+	memset(perf, 0, offsetof(struct ky_perf, record));
 	perf->options = *options;
 	perf->rings = ky_alloc(cpus * sizeof(*perf->rings));
 	if (!perf->rings) {

@@ -139,6 +139,9 @@ struct ky_place_seen {
 	uint64_t since_ticks; /* of its older points; 0: not known */
 };
 
+/* The next way from `slot` on that some task has; KY_PLACE_ENTRIES: none. */
+uint32_t ky_ring_view_next_place(const uint8_t *area, uint32_t slot);
+
 /* Way `slot` of the table, 0 .. KY_PLACE_ENTRIES - 1. now_ticks: of this moment, or the last that
  * is known. False: no task has it, or it changes all the time. */
 bool ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
