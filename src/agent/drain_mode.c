@@ -165,7 +165,7 @@ int ky_drain_mode_step(struct ky_drain_mode *mode, uint64_t now_ns,
 		       const struct ky_drain_mode_pace *pace, uint64_t *again_ns)
 {
 	/* A flight reads nothing: any wake-up will do. */
-	uint64_t parts = mode->is_flight && mode->observer == NULL ? 4 : 1;
+	uint64_t parts = mode->is_flight && mode->observer == NULL ? 5 : 1;
 	uint64_t early_ns = pace->has_slack ? parts * ky_drain_pace_slack(&mode->pace) : 0;
 	bool is_due = ky_drain_pace_is_due(&mode->pace, &mode->view, now_ns + early_ns);
 	int err = 0;

@@ -18,6 +18,7 @@ struct ky_reading_thread {
 	pthread_t thread;
 	struct ky_reading *readings;
 	bool is_stopping;
+	bool is_lent; /* changed by the owner alone */
 };
 
 /* ---- the thread; under the lock ---- */
@@ -102,7 +103,7 @@ static void *run(void *ctx)
 	pthread_setname_np(pthread_self(), "kymo-readings");
 	pthread_mutex_lock(&thread->lock);
 	while (!thread->is_stopping)
-		wait_until(thread, step_all(thread));
+		wait_until(thread, thread->is_lent ? UINT64_MAX : step_all(thread));
 	pthread_mutex_unlock(&thread->lock);
 	return NULL;
 }
@@ -160,6 +161,29 @@ void ky_reading_set(struct ky_reading *reading, uint32_t wish_ms)
 	reading->due_ns = 0;
 	pthread_cond_signal(&thread->changed);
 	pthread_mutex_unlock(&thread->lock);
+}
+
+void ky_reading_lend(struct ky_reading_thread *thread, bool is_lent)
+{
+	if (!thread || thread->is_lent == is_lent)
+		return;
+	pthread_mutex_lock(&thread->lock);
+	thread->is_lent = is_lent;
+	if (!is_lent)
+		pthread_cond_signal(&thread->changed);
+	pthread_mutex_unlock(&thread->lock);
+}
+
+uint64_t ky_reading_step(struct ky_reading_thread *thread)
+{
+	uint64_t due_ns = UINT64_MAX;
+
+	if (!thread || !thread->is_lent)
+		return due_ns;
+	pthread_mutex_lock(&thread->lock);
+	due_ns = step_all(thread);
+	pthread_mutex_unlock(&thread->lock);
+	return due_ns;
 }
 
 static void take_out(struct ky_reading_thread *thread, struct ky_reading *reading)

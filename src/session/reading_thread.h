@@ -38,6 +38,11 @@ void ky_reading_add(struct ky_reading_thread **thread, struct ky_reading *readin
 void ky_reading_set(struct ky_reading *reading, uint32_t wish_ms);
 /* The last reading, and no more of them; again: nothing. */
 void ky_reading_end(struct ky_reading *reading);
+/* The caller takes them from now on, by ky_reading_step(), or the thread does again: while nothing
+ * else is to be done, one thread wakes in place of two. thread NULL: there is nothing to take. */
+void ky_reading_lend(struct ky_reading_thread *thread, bool is_lent);
+/* Takes what is due, while they are lent. Returns when the next one is, UINT64_MAX: none. */
+uint64_t ky_reading_step(struct ky_reading_thread *thread);
 /* No more readings; ends those that were added. */
 void ky_reading_thread_close(struct ky_reading_thread *thread);
 

@@ -2,6 +2,7 @@
 #include <session/run_rings.h>
 
 #include <base/alloc.h>
+#include <base/earlier.h>
 #include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -214,24 +215,49 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 		rings->rings[i]->agent.drain.pace.due_ns = 0; /* at once: it can be finished now */
 }
 
+static bool is_flight_alone(const struct ky_run_rings *rings)
+{
+	return rings->options.agent.is_flight && rings->options.agent.triggers.rule_count == 0;
+}
+
 static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 {
-	bool is_quiet = rings->options.agent.is_flight &&
-			rings->options.agent.triggers.rule_count == 0;
-
-	return ky_run_scan_pace_ns(&rings->scan, is_quiet,
+	return ky_run_scan_pace_ns(&rings->scan, is_flight_alone(rings),
 				   rings->names.news_fd >= 0 && rings->names.is_settled, now_ns);
+}
+
+/* Nothing is drained, and nothing else suffers from a reading that takes long. */
+static bool is_at_leisure(const struct ky_run_rings *rings)
+{
+	if (!is_flight_alone(rings) || !ky_run_samplers_can_wait(rings->samplers))
+		return false;
+	for (uint32_t i = 0; i < rings->ring_count; i++)
+		if (!rings->rings[i]->agent.drain.is_flight || rings->rings[i]->populate.is_making)
+			return false;
+	return true;
+}
+
+/* What the samplers do next can come with what else is done once a second. */
+static bool is_late_enough(struct ky_run_rings *rings)
+{
+	struct pollfd polled[KY_RUN_RINGS_POLLED_MAX + 1];
+
+	(void)ky_run_rings_poll(rings, polled); /* what is waited for from now on */
+	return ky_run_samplers_can_be_late(rings->samplers);
 }
 
 /* What is due soon is done at this wake-up: one of its own would cost more. */
 static uint64_t slack_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 {
-	return scan_pace_ns(rings, now_ns) / 8 * 3;
+	/* Of two that come once a second each, one comes with the other if it may be early by more
+	 * than a half. */
+	return scan_pace_ns(rings, now_ns) / 8 * (is_flight_alone(rings) ? 5 : 3);
 }
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
 	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), now_ns, samplers_ns, due_ns;
+	bool is_lent;
 
 	if (start_ns + slack_ns(rings, start_ns) >= rings->scan.due_ns) {
 		scan(rings, false);
@@ -241,8 +267,13 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 	}
 	ky_table_thread_look(rings->tables, start_ns);
 	samplers_ns = ky_run_samplers_step(rings->samplers);
-	due_ns = samplers_ns < rings->scan.due_ns ? samplers_ns : rings->scan.due_ns;
+	due_ns = rings->scan.due_ns;
 	step_all(rings, false, &due_ns);
+	is_lent = is_at_leisure(rings);
+	ky_reading_lend(rings->readings, is_lent);
+	due_ns = ky_earlier(due_ns, ky_reading_step(rings->readings));
+	if (!is_lent || !is_late_enough(rings))
+		due_ns = ky_earlier(due_ns, samplers_ns);
 	/* From when each thing was read: a step that took longer is followed by the next at
 	 * once. */
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);

@@ -31,6 +31,7 @@ struct ky_run_samplers {
 	bool wants_switches; /* and has not tried them yet */
 	bool is_ending;
 	bool is_mute;               /* what is waited for reported something else */
+	bool watches_switches;      /* their rings report when they fill */
 	pid_t pid;                  /* of CMD, once it waits for its exec */
 	uint64_t turns, counted_ns; /* of all threads, and when */
 	uint64_t due_ns;
@@ -385,13 +386,14 @@ uint64_t ky_run_samplers_step(struct ky_run_samplers *samplers)
 
 uint32_t ky_run_samplers_fds(struct ky_run_samplers *samplers, int *out, uint32_t max)
 {
-	uint32_t count;
+	uint32_t count, of_switches;
 
 	if (!samplers || samplers->is_mute)
 		return 0;
 	count = ky_cpu_sampler_fds(&samplers->samples, out, max);
-	return count +
-	       ky_switch_windows_watch(samplers->switches.windows, out + count, max - count);
+	of_switches = ky_switch_windows_watch(samplers->switches.windows, out + count, max - count);
+	samplers->watches_switches = of_switches != 0;
+	return count + of_switches;
 }
 
 bool ky_run_samplers_are_resting(const struct ky_run_samplers *samplers)
@@ -399,9 +401,21 @@ bool ky_run_samplers_are_resting(const struct ky_run_samplers *samplers)
 	return samplers && samplers->samples.perf && samplers->samples.is_resting;
 }
 
+bool ky_run_samplers_can_wait(const struct ky_run_samplers *samplers)
+{
+	return !samplers || !samplers->samples.perf || samplers->samples.is_resting;
+}
+
+bool ky_run_samplers_can_be_late(const struct ky_run_samplers *samplers)
+{
+	return ky_run_samplers_can_wait(samplers) &&
+	       (!samplers || !samplers->switches.windows || samplers->watches_switches);
+}
+
 void ky_run_samplers_are_mute(struct ky_run_samplers *samplers)
 {
 	samplers->is_mute = true;
+	samplers->watches_switches = false;
 	ky_cpu_sampler_is_mute(&samplers->samples);
 	(void)ky_switch_windows_watch(samplers->switches.windows, NULL, 0);
 }

@@ -51,6 +51,10 @@ uint32_t ky_run_samplers_fds(struct ky_run_samplers *samplers, int *out, uint32_
 void ky_run_samplers_are_mute(struct ky_run_samplers *samplers);
 /* The processes hardly run, and the caller is woken soon when they do. */
 bool ky_run_samplers_are_resting(const struct ky_run_samplers *samplers);
+/* No ring of samples fills so fast that it must be read at a certain time. */
+bool ky_run_samplers_can_wait(const struct ky_run_samplers *samplers);
+/* Nor would a window of switches that begins or ends a second later lose any. */
+bool ky_run_samplers_can_be_late(const struct ky_run_samplers *samplers);
 /* The last one: what has not begun yet does not begin. */
 void ky_run_samplers_end(struct ky_run_samplers *samplers);
 

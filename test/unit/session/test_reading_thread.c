@@ -102,11 +102,37 @@ static void set__counts_at_once(void **state)
 	unmake(&ring);
 }
 
+static void lend__leaves_the_readings_to_the_caller(void **state)
+{
+	struct ky_reading_thread *thread = NULL;
+	static struct ring ring;
+	uint64_t before;
+
+	(void)state;
+	make(&ring, 0); /* off: the thread has nothing to take when it is lent */
+	ky_reading_add(&thread, &ring.reading, &ring.view);
+	assert_int_equal(ky_reading_step(thread), UINT64_MAX); /* it is the thread's */
+	ky_reading_lend(thread, true);
+	before = rows(&ring);
+	ky_reading_set(&ring.reading, 3600000);
+	assert_true(ky_reading_step(thread) < UINT64_MAX);
+	assert_true(rows(&ring) > before);
+	before = rows(&ring);
+	ky_reading_set(&ring.reading, 1800000);
+	ky_reading_lend(thread, false);
+	wait_for_more(&ring, before);
+	ky_reading_lend(NULL, true);
+	assert_int_equal(ky_reading_step(NULL), UINT64_MAX);
+	ky_reading_thread_close(thread);
+	unmake(&ring);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(add__reads_at_once_and_end_once_more),
 		cmocka_unit_test(set__counts_at_once),
+		cmocka_unit_test(lend__leaves_the_readings_to_the_caller),
 	};
 
 	return cmocka_run_group_tests_name("reading_thread", tests, NULL, NULL);
