@@ -11,7 +11,11 @@
  * In steps of 2 MiB as a live drain sees it, and once the whole ring at a stroke as a dump does;
  * the first load also with a policy that writes what takes or waits 1 ms, per ring record.
  *
- * --json: one object a line, as bench/README.md says. */
+ * --json: one object a line, as bench/README.md says.
+ * --one-record: an experiment alone, per poll (docs/design/0013-cost.md). The first load as it is,
+ * beside one in which begin and end of a poll are a single record at its end, of the kind of a
+ * wake, with 12 bits of noise for its duration; and one in which that is all there is of a poll,
+ * without what woke it: less than such a record would have to say. */
 #include "../../test/lib/ring_builder.h"
 
 #include <drain/drain.h>
@@ -37,7 +41,7 @@ struct sink {
 };
 
 struct result {
-	double ns_per_event, bytes_per_event;
+	double ns_per_event, bytes_per_event, ns_per_poll, bytes_per_poll;
 	uint64_t events, lost;
 };
 
@@ -73,12 +77,20 @@ static uint32_t noise(void)
 	return (uint32_t)(state >> 32);
 }
 
+enum polls {
+	POLLS_AS_THEY_ARE,
+	POLLS_ONE_RECORD,
+	POLLS_ONE_RECORD_NO_WAKE
+};
+
 struct load {
 	struct test_ring ring;
 	uint32_t writer_count;
 	struct test_writer writers[WRITERS_MAX];
 	uint64_t at[WRITERS_MAX];
 	uint32_t name;
+	enum polls polls;
+	uint64_t poll_count;
 	/* of the workers */
 	uint64_t ready[WRITERS_MAX][READY_MAX];
 	uint32_t first_ready[WRITERS_MAX], ready_end[WRITERS_MAX];
@@ -113,8 +125,10 @@ static void turn_at_random(struct load *load, uint32_t i)
 
 static void wake(struct load *load, uint32_t i, uint64_t task, uint32_t flags)
 {
-	test_emit(&load->writers[i], load->at[i] += 60 + noise() % 60, KYMO_RECORD_WAKE, flags, 1,
-		  kymo_task_word(task, 0), 0, 0);
+	load->at[i] += 60 + noise() % 60;
+	if (load->polls != POLLS_ONE_RECORD_NO_WAKE)
+		test_emit(&load->writers[i], load->at[i], KYMO_RECORD_WAKE, flags, 1,
+			  kymo_task_word(task, 0), 0, 0);
 	if (load->ready_end[i] - load->first_ready[i] < READY_MAX)
 		load->ready[i][load->ready_end[i]++ % READY_MAX] = task;
 }
@@ -136,13 +150,21 @@ static void turn_of_worker(struct load *load, uint32_t i)
 		return;
 	}
 	task = load->ready[i][load->first_ready[i]++ % READY_MAX];
-	test_poll(w, *at += 80 + noise() % 40, task, load->name);
+	*at += 80 + noise() % 40;
+	load->poll_count++;
+	if (load->polls == POLLS_AS_THEY_ARE)
+		test_poll(w, *at, task, load->name);
 	*at += 4600 + noise() % 800;
 	if (noise() % 8 == 0)
 		wake(load, i, 3 + noise() % CONNECTIONS, 0);
 	if (noise() % 64 == 0)
 		*at += noise() % 5000;
-	test_poll_end(w, *at += 20, 0);
+	*at += 20;
+	if (load->polls != POLLS_AS_THEY_ARE)
+		test_emit(w, *at, KYMO_RECORD_WAKE, noise() % 4096 << KYMO_WAKE_STACK_SHIFT, 1,
+			  kymo_task_word(task, 0), 0, 0);
+	else
+		test_poll_end(w, *at, 0);
 }
 
 /* Records until so many sub-buffers are handed out; the next anchor lies 2 ms behind. */
@@ -186,11 +208,12 @@ static void must(int err)
 }
 
 /* step_slots 0: the whole ring at a stroke. */
-static struct result run(uint32_t writers, const struct ky_compressor_factory *compressor,
-			 uint32_t step_slots, const struct ky_retain_policy *retain)
+static struct result run_as(uint32_t writers, const struct ky_compressor_factory *compressor,
+			    uint32_t step_slots, const struct ky_retain_policy *retain,
+			    enum polls polls)
 {
 	struct sink sink = {.is_compressing = compressor != NULL};
-	struct load load = {.writer_count = writers};
+	struct load load = {.writer_count = writers, .polls = polls};
 	struct ky_drain_options options = {.anchor = test_ring_anchor,
 					   .anchor_ctx = &load.ring,
 					   .chunk = take,
@@ -225,14 +248,25 @@ static struct result run(uint32_t writers, const struct ky_compressor_factory *c
 		sink.stored_bytes = sink.raw_bytes;
 	if (retain)
 		sink.events = stats.records_read;
-	result = (struct result){(double)spent / (double)sink.events,
-				 (double)sink.stored_bytes / (double)sink.events, sink.events,
-				 stats.records_lost + stats.records_late};
+	result = (struct result){.ns_per_event = (double)spent / (double)sink.events,
+				 .bytes_per_event = (double)sink.stored_bytes / (double)sink.events,
+				 .ns_per_poll = (double)spent /
+						(double)(load.poll_count + !load.poll_count),
+				 .bytes_per_poll = (double)sink.stored_bytes /
+						   (double)(load.poll_count + !load.poll_count),
+				 .events = sink.events,
+				 .lost = stats.records_lost + stats.records_late};
 	ky_drain_close(drain);
 	if (compressor)
 		sink.compressor.close(sink.compressor.self);
 	test_ring_close(&load.ring);
 	return result;
+}
+
+static struct result run(uint32_t writers, const struct ky_compressor_factory *compressor,
+			 uint32_t step_slots, const struct ky_retain_policy *retain)
+{
+	return run_as(writers, compressor, step_slots, retain, POLLS_AS_THEY_ARE);
 }
 
 static int by_value(const void *a, const void *b)
@@ -312,11 +346,41 @@ static uint64_t measure_retention(bool is_json)
 	return lost;
 }
 
+static uint64_t measure_one_record(void)
+{
+	static const char *const names[] = {"begin, end, wake", "again", "one, wake", "one"};
+	static const enum polls polls[] = {POLLS_AS_THEY_ARE, POLLS_AS_THEY_ARE, POLLS_ONE_RECORD,
+					   POLLS_ONE_RECORD_NO_WAKE};
+	static struct result rounds[4][3 * ROUNDS];
+	struct ky_compressor_factory zstd;
+	uint64_t lost = 0;
+
+	ky_compressor_zstd(&zstd, 1);
+	for (int i = 0; i < 3 * ROUNDS; i++)
+		for (int k = 0; k < 4; k++) {
+			struct result *result = &rounds[(i + k) % 4][i];
+
+			*result = run_as(2, &zstd, STEP_SLOTS, NULL, polls[(i + k) % 4]);
+			lost += result->lost;
+			result->ns_per_event = result->ns_per_poll;
+		}
+	for (int k = 0; k < 4; k++) {
+		qsort(rounds[k], 3 * ROUNDS, sizeof(rounds[k][0]), by_value);
+		printf("%-18s %7.1f ns a poll, least %.1f; %.2f bytes a poll\n", names[k],
+		       rounds[k][3 * ROUNDS / 2].ns_per_poll, rounds[k][0].ns_per_poll,
+		       rounds[k][0].bytes_per_poll);
+	}
+	return lost;
+}
+
 int main(int argc, char **argv)
 {
 	bool is_json = argc > 1 && strcmp(argv[1], "--json") == 0;
-	uint64_t lost = measure(is_json, 2, "two workers: ");
+	uint64_t lost;
 
+	if (argc > 1 && strcmp(argv[1], "--one-record") == 0)
+		return measure_one_record() != 0;
+	lost = measure(is_json, 2, "two workers: ");
 	lost += measure_retention(is_json);
 
 	lost += measure(is_json, 4, "");
