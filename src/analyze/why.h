@@ -80,8 +80,10 @@ struct ky_why_span {
 	uint32_t span; /* index */
 	struct ky_task_chain *chain;
 };
-/* One object, keys in fixed order: `kymo why --json`. what_if, span: NULL: not asked for. */
+/* One object, keys in fixed order: `kymo why --json`. code NULL: nothing has a name. what_if, span
+ * NULL: not asked for. */
 void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why,
-		 const struct ky_what_if *what_if, const struct ky_why_span *span);
+		 const struct ky_code_stacks *code, const struct ky_what_if *what_if,
+		 const struct ky_why_span *span);
 
 #endif

@@ -2,6 +2,7 @@
 #include <analyze/why.h>
 
 #include <analyze/chain.h>
+#include <analyze/wake_cause.h>
 #include <analyze/what_if.h>
 #include <base/json_write.h>
 
@@ -81,10 +82,15 @@ static void put_context(struct ky_buf *out, const struct ky_trace *trace,
 }
 
 /* The wake that made the task ready; absent where it is not known. */
-static void put_wake(struct ky_buf *out, const struct ky_trace *trace, const struct ky_wake *wake)
+static void put_wake(struct ky_buf *out, const struct ky_trace *trace,
+		     const struct ky_code_stacks *code, const struct ky_wake *wake)
 {
+	struct ky_wake_cause cause = ky_wake_cause_of(code, wake);
+	uint32_t descriptor;
+
 	if (!wake->time_ns)
 		return;
+	descriptor = ky_wake_descriptor(trace, wake, cause);
 	ky_json_open(out, "woken_by", "{");
 	ky_json_number(out, "time_ns", wake->time_ns);
 	put_worker(out, "worker", trace, wake->worker);
@@ -94,11 +100,18 @@ static void put_wake(struct ky_buf *out, const struct ky_trace *trace, const str
 	}
 	if (wake->tid)
 		ky_json_number(out, "thread", wake->tid);
+	if (cause.kind != KY_WAKE_UNKNOWN)
+		ky_json_text(out, "cause", ky_wake_kind_key(cause.kind));
+	if (cause.line)
+		ky_json_text(out, "function", cause.line->name);
+	if (descriptor != KY_NONE)
+		ky_json_number(out, "descriptor", descriptor);
 	ky_json_close(out, "}");
 }
 
 static void put_delay(struct ky_buf *out, const struct ky_trace *trace,
-		      const struct ky_delay *delay, const struct ky_delay_context *context)
+		      const struct ky_code_stacks *code, const struct ky_delay *delay,
+		      const struct ky_delay_context *context)
 {
 	ky_json_open(out, NULL, "{");
 	ky_json_number(out, "task", trace->tasks[delay->poll.task].id);
@@ -111,7 +124,7 @@ static void put_delay(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_number_or_null(out, "steal_ns", delay->steal_ns != 0, delay->steal_ns);
 	ky_json_number(out, "moved_ambiguous_ns", delay->ambiguous_ns);
 	ky_json_number(out, "steals", delay->steal_count);
-	put_wake(out, trace, &delay->wake);
+	put_wake(out, trace, code, &delay->wake);
 	put_context(out, trace, context);
 	put_sums(out, delay->sums);
 	ky_json_open(out, "timeline", "[");
@@ -174,7 +187,8 @@ static void put_span(struct ky_buf *out, const struct ky_trace *trace,
 }
 
 void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why,
-		 const struct ky_what_if *what_if, const struct ky_why_span *span)
+		 const struct ky_code_stacks *code, const struct ky_what_if *what_if,
+		 const struct ky_why_span *span)
 {
 	ky_json_open(out, NULL, "{");
 	ky_json_number(out, "over_ns", why->over_ns);
@@ -191,7 +205,7 @@ void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct 
 	ky_json_close(out, "]");
 	ky_json_open(out, "worst", "[");
 	for (uint32_t i = 0; i < why->worst_count; i++)
-		put_delay(out, trace, &why->worst[i], &why->contexts[i]);
+		put_delay(out, trace, code, &why->worst[i], &why->contexts[i]);
 	ky_json_close(out, "]");
 	ky_json_open(out, "polls", "[");
 	for (uint32_t i = 0; i < why->poll_count; i++)

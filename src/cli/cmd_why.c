@@ -243,7 +243,7 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 	ky_buf_init(&out, 0);
 	view.out = &out;
 	if (arguments->is_json) {
-		ky_why_json(&out, trace, why, what_if, span);
+		ky_why_json(&out, trace, why, code, what_if, span);
 		ky_out_text(&out, "\n");
 	} else {
 		if (what_if)

@@ -278,7 +278,7 @@ int32_t kymo_why(uint32_t lane, uint32_t row)
 		return code;
 	if (stacks())
 		ky_why_find_code(why, page.trace, stacks());
-	ky_why_json(&page.result, page.trace, why, NULL, NULL);
+	ky_why_json(&page.result, page.trace, why, stacks(), NULL, NULL);
 	ky_why_free(why);
 	return page.result.failed;
 }

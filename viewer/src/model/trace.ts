@@ -402,6 +402,11 @@ export interface WhyAnswer {
       task?: number;
       name?: string | null;
       thread?: number;
+      /** A key of `kymo view wakes`; not known: absent. */
+      cause?: string;
+      function?: string;
+      /** Of I/O: what became ready. */
+      descriptor?: number;
     };
     task: number;
     ready_ns: number;

@@ -263,6 +263,20 @@ function gather(store: Store, timeline: DelayPart[]): Gathered[] {
 
 type WokenBy = NonNullable<WhyAnswer["worst"][number]["woken_by"]>;
 
+const CAUSES: Record<string, string> = {
+  io: "I/O",
+  timer: "a timer",
+  deferred: "its own yield",
+  signal: "a signal",
+  join: "the end of what it joined",
+  code: "code outside of polls",
+};
+
+function causeWords(by: WokenBy): string {
+  const words = CAUSES[by.cause ?? ""] ?? "the driver or a timer";
+  return by.descriptor === undefined ? words : `${words} on descriptor ${by.descriptor}`;
+}
+
 function Waker({ store, by }: { store: Store; by: WokenBy }) {
   const time = by.time_ns - store.startMonoNs;
   const { task } = by;
@@ -277,9 +291,10 @@ function Waker({ store, by }: { store: Store; by: WokenBy }) {
       ) : by.thread ? (
         `thread ${by.thread}`
       ) : (
-        "the driver or a timer"
+        causeWords(by)
       )}
-      . <kbd>4</kbd> lists what came before.
+      {by.function && task === undefined ? `, in ${shortName(by.function)}` : ""}.{" "}
+      <kbd>4</kbd> lists what came before.
     </p>
   );
 }
