@@ -271,5 +271,20 @@ class QueueFindings(Cli):
         self.assertLess(why["left_out"], why["slow_delays"])
 
 
+    def test_two_tasks_that_one_poll_wakes_in_turns_are_no_herd(self):
+        def woken(tasks):
+            trace = Runtimes(1)
+            for number in range(20):
+                at = number * 60 * MS
+                for wake in range(300):
+                    trace.wake(at + 100 + wake * 500, 2 + wake % tasks, 0, 1)
+                trace.on(0, at, 200_000, 1, "app::push")
+                for task in range(tasks):
+                    trace.on(0, at + MS + task * 400_000, 390_000, 2 + task, "app::read")
+            return [one["id"] for one in self.findings(trace) if one["severity"] != "info"]
+        self.assertIn("thundering_herd", woken(100))
+        self.assertNotIn("thundering_herd", woken(2))
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -32,13 +32,21 @@ def waited(trace, end, wait, task, name, *points):
                     ("wait_ns", "VARINT", wait), ("point", "VARINT", number))
 
 
-def full_channel(release, point=None, given=None):
+def full_channel(release, point=None, given=None, is_driven=True, rare=0):
     """app::take releases room to app::send, which waits 20 ms for it each time. given: the function
-    of that call, which is on no stack."""
+    of that call, which is on no stack; is_driven: a timer woke app::send; rare: and so many times
+    more later."""
     trace = started().symbol(PERMITS, release, 1).symbol(OWN_TAKE, "app::take", 7)
     trace.symbol(OWN_SEND, "app::send", 9).symbol(PLACE, point or "app::send", 3)
     if given:
         trace.symbol(GIVEN, given, 1)
+    trace.symbol(FIRED, "tokio::runtime::time::wheel::process_at_time", 1)
+    if is_driven:
+        wake(trace, MS - 1000, 0, 8, FIRED, origin=3)
+    for number in range(rare):
+        wake(trace, 400 * MS + number * 10_000, 0, 8, FIRED, origin=3)
+        trace.poll(400 * MS + number * 10_000 + 1000, 400 * MS + number * 10_000 + 2000, 8,
+                   "app::send")
     trace.poll(MS, MS + 10_000, 8, "app::send")
     for at in range(21 * MS, 400 * MS, 20 * MS):
         trace.poll(at, at + 50_000, 7, "app::take")
@@ -90,6 +98,20 @@ class WaitFindings(Cli):
                         "futures_channel::mpsc::Receiver<T>::next_message"):
             self.assertEqual(self.alarms(full_channel(release)), [("channel_full", "app::take")],
                              release)
+
+    def test_a_source_that_fills_a_channel_is_not_late(self):
+        release = "tokio::sync::mpsc::chan::Rx<T,S>::recv"
+        self.assertTrue(self.alarms(full_channel(ADD_PERMITS, given=release)))
+        self.assertEqual(self.alarms(full_channel(ADD_PERMITS, given=release, is_driven=False)), [])
+
+    def test_one_wait_in_200_wakes_is_none(self):
+        release = "tokio::sync::mpsc::chan::Rx<T,S>::recv"
+        self.assertEqual(self.alarms(full_channel(ADD_PERMITS, given=release, rare=4000)), [])
+
+    def test_a_lock_is_none_of_what_it_protects(self):
+        release = "drop_in_place<tokio::sync::mutex::MutexGuard<tokio::sync::mpsc::bounded::Recv>>"
+        self.assertEqual([one[0] for one in self.alarms(full_channel(ADD_PERMITS, given=release))],
+                         ["async_lock_held"])
 
     def test_a_sender_makes_none(self):
         self.assertEqual(self.alarms(full_channel("flume::Shared<T>::send")), [])

@@ -3,6 +3,7 @@
  * one that releases it last, which is what wakes them. */
 #include <analyze/findings/find.h>
 
+#include <analyze/findings/driven_kinds.h>
 #include <analyze/findings/pool_users.h>
 #include <analyze/findings/say.h>
 #include <analyze/findings/stuck_locks.h>
@@ -56,6 +57,7 @@ static const struct sync_words {
 struct held_waits {
 	uint64_t ns, count;
 	uint64_t heavy_count, heavy_ns; /* of those from KY_FIND_WORST_NS_MIN on */
+	uint64_t wakes;                 /* of tasks of the kinds that waited, by whatever */
 	uint64_t in_poll_ns;            /* of them: mostly within one poll of who released it */
 	const struct ky_sync_wait *longest;
 	uint64_t *holder_ns;          /* by kind; the last one: threads */
@@ -176,6 +178,13 @@ static void blame_polls(struct ky_finding *polls, const struct held_waits *held,
 	ky_text(&polls->impact, ".");
 }
 
+/* A few waits that people cannot see: after one in 200 wakes of such tasks at most. */
+static bool are_rare(const struct held_waits *held)
+{
+	return ky_share_ppm(held->heavy_count, held->wakes) < KY_FIND_EXAMINED_PPM &&
+	       length(held->longest) < KY_FIND_CRITICAL_NS;
+}
+
 /* Shorter waits, and few, are what a neighbour that keeps its time slice can make; but a line for a
  * pool has closures in its threads. */
 static void settle(struct ky_findings *findings, struct ky_finding *found,
@@ -196,7 +205,7 @@ static void settle(struct ky_findings *findings, struct ky_finding *found,
 			blame_polls(polls, held, found->score_ppm);
 		is_short = true;
 	}
-	if (is_short)
+	if (is_short || are_rare(held))
 		found->severity = KY_SEVERITY_INFO;
 	ky_findings_doubt_few(findings, found, held->heavy_count, length(held->longest), false);
 }
@@ -271,6 +280,64 @@ static bool is_behind(const struct ky_sync_wait *wait, const struct ky_stuck_loc
 	       ky_earlier(wait->to_ns, keeper->to_ns) >= from_ns + KY_FIND_STUCK_NS_MIN;
 }
 
+/* Who fills a channel as fast as it can, and has nobody to answer, waits for room by design: what
+ * waits for its messages is not late. */
+static bool drop_sources(struct ky_sync_waits *waits, const struct ky_facts *facts)
+{
+	bool *driven = NULL, has_rooms = false;
+	const struct ky_kind_facts *kind;
+
+	for (uint32_t i = 0; i < waits->count; i++)
+		has_rooms |= waits->list[i].what == KY_SYNC_CHANNEL;
+	if (!has_rooms)
+		return true;
+	if (ky_driven_kinds_make(&driven, facts))
+		return false;
+	for (uint32_t i = 0; i < waits->count; i++) {
+		struct ky_sync_wait *one = &waits->list[i];
+
+		kind = one->what == KY_SYNC_CHANNEL ?
+			       ky_facts_kind(facts, facts->trace->tasks[one->task].name) :
+			       NULL;
+		if (!kind || driven[kind - facts->kinds])
+			continue;
+		waits->ns -= length(one);
+		one->what = KY_SYNC_NONE; /* it stays what others are blamed by */
+	}
+	ky_free(driven);
+	return true;
+}
+
+/* For one sort of thing. */
+static void find_waits(struct ky_findings *findings, const struct ky_sync_waits *waits,
+		       uint8_t what, uint64_t all_ns)
+{
+	const struct ky_facts *facts = &findings->facts;
+	size_t room = facts->kind_count + (size_t)1;
+	struct held_waits held = {.pool_threads = waits->pool_threads};
+	bool *seen = ky_alloc(room * sizeof(*seen));
+
+	held.holder_ns = ky_alloc(room * sizeof(*held.holder_ns));
+	findings->failed |= !seen || !held.holder_ns;
+	for (uint32_t i = 0; seen && held.holder_ns && i < waits->count; i++) {
+		const struct ky_sync_wait *one = &waits->list[i];
+		const struct ky_kind_facts *kind;
+
+		if (one->what != what)
+			continue;
+		add(&held, facts, waits, one);
+		kind = ky_facts_kind(facts, facts->trace->tasks[one->task].name);
+		if (!kind || seen[kind - facts->kinds])
+			continue;
+		seen[kind - facts->kinds] = true;
+		held.wakes += kind->wake_count;
+	}
+	if (held.count && !findings->failed)
+		report(findings, &held, &words[what], all_ns);
+	ky_free(held.holder_ns);
+	ky_free(seen);
+}
+
 void ky_find_held_resources(struct ky_findings *findings)
 {
 	const struct ky_facts *facts = &findings->facts;
@@ -297,20 +364,10 @@ void ky_find_held_resources(struct ky_findings *findings)
 		if (longest_ns[KY_SYNC_MUTEX] && is_behind(&waits.list[i], &stuck.keeper))
 			stuck.has_victims = true;
 	ky_find_stuck_locks(findings, &stuck, longest_ns, waits.ns + stuck.ns);
-	for (uint32_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++) {
-		struct held_waits held = {.pool_threads = waits.pool_threads};
-
-		held.holder_ns = ky_alloc((facts->kind_count + (size_t)1) *
-					  sizeof(*held.holder_ns));
-		if (!held.holder_ns)
-			findings->failed = true;
-		for (uint32_t i = 0; held.holder_ns && i < waits.count; i++)
-			if (waits.list[i].what == what)
-				add(&held, facts, &waits, &waits.list[i]);
-		if (held.count)
-			report(findings, &held, &words[what], waits.ns + stuck.ns);
-		ky_free(held.holder_ns);
-	}
+	if (!drop_sources(&waits, facts))
+		findings->failed = true;
+	for (uint8_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++)
+		find_waits(findings, &waits, what, waits.ns + stuck.ns);
 	ky_stuck_locks_release(&stuck);
 	ky_sync_waits_release(&waits);
 }

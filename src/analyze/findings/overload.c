@@ -3,6 +3,7 @@
  * every worker is busy. Where another one was idle it is no overload: hot_worker.c. */
 #include <analyze/findings/find.h>
 
+#include <analyze/findings/driven_kinds.h>
 #include <analyze/findings/say.h>
 #include <analyze/wake_cause.h>
 #include <analyze/wake_walk.h>
@@ -50,14 +51,6 @@ struct ready_line {
 	uint64_t behind_ns, idle_ns;
 };
 
-static bool is_from_outside(const struct ky_wake *wake, uint32_t kind)
-{
-	if (kind == KY_WAKE_IO || kind == KY_WAKE_TIMER || kind == KY_WAKE_DRIVER ||
-	    kind == KY_WAKE_SIGNAL)
-		return true;
-	return wake->waker == KY_NONE && kind != KY_WAKE_DEFERRED && kind != KY_WAKE_JOIN;
-}
-
 static bool read_wakes(struct ready_line *line, const struct ky_facts *facts)
 {
 	const struct ky_trace *trace = facts->trace;
@@ -76,7 +69,7 @@ static bool read_wakes(struct ready_line *line, const struct ky_facts *facts)
 		if (!kind)
 			continue;
 		line->kinds[kind - facts->kinds].yields += cause == KY_WAKE_DEFERRED;
-		line->kinds[kind - facts->kinds].outside += is_from_outside(&wake, cause);
+		line->kinds[kind - facts->kinds].outside += ky_wake_is_from_outside(&wake, cause);
 	}
 	ky_wake_namer_release(&namer);
 	return true;

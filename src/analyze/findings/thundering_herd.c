@@ -24,11 +24,13 @@ struct herd {
 struct herds {
 	struct herd *list;
 	uint32_t count, capacity;
+	uint32_t *bursts; /* by task: the last one that has it; bursts count from 1 */
+	uint32_t burst;
 };
 
 struct burst {
 	uint32_t waker, woken; /* task indexes; woken: the last one; waker TIMERS */
-	uint64_t count, first_ns, last_ns, late_ns;
+	uint64_t count, first_ns, last_ns, late_ns; /* count: of tasks */
 };
 
 static bool add(struct herds *herds, const struct ky_trace *trace, const struct burst *burst)
@@ -110,10 +112,15 @@ static bool collect(struct herds *herds, const struct ky_facts *facts, uint8_t *
 			if (!add(herds, facts->trace, &burst))
 				return false;
 			burst = (struct burst){.waker = waker, .first_ns = wake.time_ns};
+			herds->burst++;
 		}
-		burst.count++;
 		burst.woken = wake.woken;
 		burst.last_ns = wake.time_ns;
+		/* Two that are woken in turns are two. */
+		if (herds->bursts[wake.woken] == herds->burst)
+			continue;
+		herds->bursts[wake.woken] = herds->burst;
+		burst.count++;
 		burst.late_ns += wake.time_ns - burst.first_ns;
 	}
 	return add(herds, facts->trace, &burst);
@@ -207,18 +214,18 @@ static void report(struct ky_findings *findings, const struct herd *herd)
 
 void ky_find_herds(struct ky_findings *findings)
 {
-	struct herds herds = {0};
-
 	const struct ky_trace *trace = findings->facts.trace;
+	struct herds herds = {0};
 	uint8_t *causes = ky_alloc(trace->samples.stack_count + (size_t)1);
 
-	if (!causes)
-		findings->failed = true;
-	for (uint32_t worker = 0; causes && worker < trace->worker_count; worker++)
+	herds.bursts = ky_alloc((trace->task_count + (size_t)1) * sizeof(*herds.bursts));
+	findings->failed |= !causes || !herds.bursts;
+	for (uint32_t worker = 0; causes && herds.bursts && worker < trace->worker_count; worker++)
 		if (!collect(&herds, &findings->facts, causes, worker))
 			findings->failed = true;
 	for (uint32_t i = 0; i < herds.count; i++)
 		report(findings, &herds.list[i]);
 	ky_free(causes);
+	ky_free(herds.bursts);
 	ky_free(herds.list);
 }
