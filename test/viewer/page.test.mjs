@@ -257,6 +257,11 @@ test("what cannot be read gets one sentence, and the page can open the next", as
   assert.equal(await open(page, { name: "half.trc", buffer: half }), "ready");
   assert.match(await page.locator(".lost").first().textContent(), /notice/);
   assert.equal(await open(page, { name: "half.gz", buffer: whole.subarray(0, 1000000) }), "ready");
+  // What is no trace takes the place of nothing.
+  const before = (await state(page)).durationNs;
+  await open(page, { name: "notes.txt", buffer: Buffer.from("hello") });
+  await page.getByText("notes.txt is not a trace, so what was open stays.").waitFor();
+  assert.equal((await state(page)).durationNs, before);
   assert.deepEqual(page.troubles, []);
   await page.close();
 });

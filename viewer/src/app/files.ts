@@ -6,6 +6,9 @@ import type { Store } from "./store";
 
 const ZSTD = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP = [0x1f, 0x8b];
+const PLAIN = [0x54, 0x52, 0x43]; // "TRC"
+/** Of zstd's skippable frames, which may come first, without the 16 numbers of their kinds. */
+const SKIPPED = [0x2a, 0x4d, 0x18];
 
 async function begins(file: Blob, magic: readonly number[]): Promise<boolean> {
   const bytes = new Uint8Array(await file.slice(0, magic.length).arrayBuffer());
@@ -22,6 +25,11 @@ async function unzipped(file: Blob): Promise<Blob> {
       >,
     );
   return new Response(stream).blob();
+}
+
+async function mayBeTrace(file: Blob): Promise<boolean> {
+  const checks = [PLAIN, GZIP, ZSTD].map((magic) => begins(file, magic));
+  return (await Promise.all([...checks, begins(file.slice(1), SKIPPED)])).includes(true);
 }
 
 /** What is open stays open. */
@@ -53,6 +61,11 @@ export async function openFiles(store: Store, given: Iterable<File>): Promise<vo
   try {
     const one = await joined(given);
     if (!one) return;
+    // With nothing open the engine says what is wrong, and where.
+    if (store.trace && !(await mayBeTrace(one.file))) {
+      tell(store, `${one.name} is not a trace, so what was open stays.`);
+      return;
+    }
     store.live = null;
     store.open(one.file, one.name);
   } catch (error) {
