@@ -317,6 +317,16 @@ def check_entered(tap, options, rows, opened, ran):
               done.stdout + done.stderr)
 
 
+def check_modules(tap, target, features, flags=None):
+    """What the crate's modules test themselves."""
+    done = subprocess.run(
+        ["cargo", "test", "--locked", "--quiet", "-p", "kymo", "--lib", "--features", features],
+        cwd=ROOT / "crates", text=True, capture_output=True, check=False,
+        env=dict(os.environ, CARGO_TARGET_DIR=str(target),
+                 **({"RUSTFLAGS": flags} if flags else {})))
+    tap.check(done.returncode == 0, f"modules, {features}", done.stdout + done.stderr)
+
+
 def check_tests(tap, options):
     """A test that fails leaves a trace; every example in the documentation runs."""
     with tempfile.TemporaryDirectory(prefix="kymo-crates-") as name:
@@ -330,6 +340,7 @@ def check_tests(tap, options):
                   "a test that fails leaves one trace, with its name", done.stdout + done.stderr)
         tap.check(found and counts(options.kymo, found[0]).get("PollEndEvent", 0) >= 1,
                   "the trace has its polls", str(found))
+    check_modules(tap, options.target, "tracing")
     done = subprocess.run(
         ["cargo", "test", "--locked", "--quiet", "-p", "kymo", "--doc", "--features",
          "tracing,toml,metrics"],
@@ -372,11 +383,13 @@ def check_attacked(tap, options):
                      "restarts", "threadless", "forks", "aborts"):
             folder = pathlib.Path(name) / case
             folder.mkdir()
+            # Room for all of it, however slow the recorder's thread is.
+            more = {"KYMO_RING_BYTES": "256M"} if case == "million" else {}
             plain = run([program, case], folder, KYMO_ENABLED="false")
             bare = folder / "attacked"
             subprocess.run(["strip", "-o", bare, program], check=True)
             for what, argv in (("", program), (", stripped", bare)):
-                ran = run([argv, case], folder)
+                ran = run([argv, case], folder, **more)
                 tap.check((ran.status, ran.out) == (plain.status, plain.out),
                           f"attacked: {case}{what}: as without recording",
                           f"{plain.detail()}\nrecorded:\n{ran.detail()}")
@@ -600,6 +613,8 @@ def check_hooks(tap, options):
                   f"{polls} {found}")
         tap.check(found.get("TaskTerminateEvent") == spawns,
                   "hooks, no interception: every end", f"{spawns} {found}")
+    check_modules(tap, options.build / "crates-matrix" / "unstable", "hooks,metrics,tracing",
+                  "--cfg tokio_unstable")
 
 
 def check_same(tap, label, plain, ran):

@@ -557,12 +557,14 @@ pub(crate) fn queue_depth(depth: u32) {
 }
 
 #[cfg(feature = "tracing")]
+#[inline]
 pub(crate) fn enter_span(id: u64) {
     // SAFETY: any number is fine.
     unsafe { sys::kymo_span_enter(id) }
 }
 
 #[cfg(feature = "tracing")]
+#[inline]
 pub(crate) fn leave_span(id: u64) {
     // SAFETY: any number is fine.
     unsafe { sys::kymo_span_leave(id) }

@@ -58,16 +58,24 @@ void kymo_span_begin(struct kymo_span *span, uint32_t name, uint64_t parent)
 	ky_span_open(span);
 }
 
+/* Open by default, and of an id that is not 0 it was: the straight way is that of a record. */
+static inline bool is_recorded(uint64_t id)
+{
+	uint32_t gates = __atomic_load_n(&kymo_control.gates, __ATOMIC_RELAXED);
+
+	return KYMO_LIKELY(id && (gates & KYMO_GATE_SPAN));
+}
+
 void kymo_span_enter(uint64_t id)
 {
-	if (id)
-		kymo_emit(KYMO_GATE_SPAN, KYMO_RECORD_SPAN_IN, 0, 1, kymo_task_word(id, 0), 0, 0);
+	if (is_recorded(id))
+		kymo_emit_ungated(KYMO_RECORD_SPAN_IN, 0, 1, kymo_task_word(id, 0), 0, 0);
 }
 
 void kymo_span_leave(uint64_t id)
 {
-	if (id)
-		kymo_emit(KYMO_GATE_SPAN, KYMO_RECORD_SPAN_OUT, 0, 1, kymo_task_word(id, 0), 0, 0);
+	if (is_recorded(id))
+		kymo_emit_ungated(KYMO_RECORD_SPAN_OUT, 0, 1, kymo_task_word(id, 0), 0, 0);
 }
 
 void kymo_span_follows(uint64_t id, uint64_t other)
