@@ -208,9 +208,10 @@ static void must(int err)
 }
 
 /* step_slots 0: the whole ring at a stroke. */
-static struct result run_as(uint32_t writers, const struct ky_compressor_factory *compressor,
-			    uint32_t step_slots, const struct ky_retain_policy *retain,
-			    enum polls polls)
+/* Its load lies on the stack. */
+static __attribute__((noinline)) struct result
+run_as(uint32_t writers, const struct ky_compressor_factory *compressor, uint32_t step_slots,
+       const struct ky_retain_policy *retain, enum polls polls)
 {
 	struct sink sink = {.is_compressing = compressor != NULL};
 	struct load load = {.writer_count = writers, .polls = polls};
