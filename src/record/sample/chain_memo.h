@@ -10,7 +10,7 @@
  *              the thread's own for as long as it lives. Another ring, or a change of the unwind
  *              tables, empties it. A handler that comes while it is in use finds it taken, and
  *              neither looks nor keeps.
- * Memory:      static, for 63 threads at a time; 1.3 MiB, touched as used. Others do without.
+ * Memory:      static, for 63 threads at a time; 2.3 MiB, touched as used. Others do without.
  * Threads:     owner.      Signals: safe.
  */
 #ifndef KY_RECORD_SAMPLE_CHAIN_MEMO_H
@@ -27,7 +27,7 @@
 #define KY_MEMO_SETS 32u
 #define KY_MEMO_WAYS 2u
 #define KY_MEMO_AT_ONCE 4u
-#define KY_MEMO_WORDS_MAX 24u
+#define KY_MEMO_WORDS_MAX 48u /* two a frame, where frames have pointers */
 
 /* It reads the frames of others, about which instrumentation has its own opinion. */
 #define KY_MEMO_RAW __attribute__((no_sanitize("address"), no_sanitize("thread")))
