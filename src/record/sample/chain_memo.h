@@ -32,7 +32,13 @@
 /* It reads the frames of others, about which instrumentation has its own opinion. */
 #define KY_MEMO_RAW __attribute__((no_sanitize("address"), no_sanitize("thread")))
 /* What is instrumented takes in nothing that is not. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define KY_MEMO_IS_INSTRUMENTED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+	defined(KY_MEMO_IS_INSTRUMENTED)
 #define KY_MEMO_INLINE KY_MEMO_RAW static __attribute__((unused, noinline))
 #else
 #define KY_MEMO_INLINE KY_MEMO_RAW static inline __attribute__((always_inline))
