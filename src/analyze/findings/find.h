@@ -44,6 +44,9 @@ struct ky_stuck_locks;
 void ky_find_stuck_locks(struct ky_findings *findings, const struct ky_stuck_locks *stuck,
 			 const uint64_t *longest_ns, uint64_t waiting_ns);
 
+/* Waited tasks of the machine, or of the cgroup, for a CPU for half of the time? */
+bool ky_is_under_pressure(const struct ky_facts *facts);
+
 struct ky_poll_case;
 /* Were most of these blocked polls blocked by a lock? */
 bool ky_is_lock_case(const struct ky_poll_case *one);

@@ -154,6 +154,14 @@ static bool is_guess(const struct ky_poll_case *one)
 	return one->is_guessed && !one->is_unknown && !one->row_count;
 }
 
+/* Calls are timed by the clock alone: where the kernel's counters of no such poll are there, and
+ * threads wait for a CPU, what came a few times may have been ready to run. */
+static bool may_be_ready(const struct ky_poll_case *one)
+{
+	return one->is_blocked && !one->kind->cost_count &&
+	       one->kind->heavy_count < KY_FIND_STUCK_WAITS && ky_is_under_pressure(one->facts);
+}
+
 static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 		const struct ky_poll_rule *rule, enum ky_confidence confidence)
 {
@@ -173,7 +181,7 @@ static void add(struct ky_findings *findings, const struct ky_poll_case *one,
 	found->delay_ns = one->behind_ns ? one->behind_ns : one->ns;
 	ky_finding_judge(found, polls_ppm > ready_ppm ? polls_ppm : ready_ppm,
 			 ky_later(one->worst_ns, one->behind_worst_ns));
-	if (is_once || is_guess(one) || is_by_short_ones(one))
+	if (is_once || is_guess(one) || is_by_short_ones(one) || may_be_ready(one))
 		found->severity = KY_SEVERITY_INFO;
 	if (!is_once && is_often(one, rule)) {
 		if (found->severity < KY_SEVERITY_WARNING)
