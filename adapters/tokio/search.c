@@ -36,8 +36,19 @@ static void add_version(char *versions, const char *from, size_t bytes)
 	snprintf(versions + used, KY_TOKIO_VERSIONS_BYTES - used, "%s", version);
 }
 
+/* As memcmp(), which a host that is built with AddressSanitizer has replaced. */
+static KY_TOKIO_READS_RAW bool is_same(const char *one, const char *other, size_t bytes)
+{
+	while (bytes && *one == *other) {
+		one++;
+		other++;
+		bytes--;
+	}
+	return bytes == 0;
+}
+
 /* versions: each followed by a comma. */
-static void read_version(char *versions, const char *start, const char *at)
+static KY_TOKIO_READS_RAW void read_version(char *versions, const char *start, const char *at)
 {
 	static const char name[] = "tokio-";
 	const size_t name_bytes = sizeof(name) - 1;
@@ -45,7 +56,7 @@ static void read_version(char *versions, const char *start, const char *at)
 	for (const char *from = at;
 	     from - start >= (ptrdiff_t)name_bytes && from[-1] != '/' && at - from < VERSION_BYTES;
 	     from--) {
-		if (memcmp(from - name_bytes, name, name_bytes) != 0)
+		if (!is_same(from - name_bytes, name, name_bytes))
 			continue;
 		if (*from >= '0' && *from <= '9')
 			add_version(versions, from, (size_t)(at - from));
@@ -68,6 +79,21 @@ static bool may_hold_texts(const struct dl_phdr_info *info, const ElfW(Phdr) * p
 	return true;
 }
 
+/* Of a host that is built with AddressSanitizer: its memmem() ends the program where it reads between
+ * two texts. */
+extern void __asan_init(void) __attribute__((weak));
+
+static KY_TOKIO_READS_RAW const char *find_bytes(const char *at, size_t bytes, const char *text,
+						 size_t text_bytes)
+{
+	if (!__asan_init)
+		return memmem(at, bytes, text, text_bytes);
+	for (; bytes >= text_bytes; at++, bytes--)
+		if (is_same(at, text, text_bytes))
+			return at;
+	return NULL;
+}
+
 /* Whether the object has Tokio's texts; adds the versions they name. */
 static bool find_text(const struct dl_phdr_info *info, char *versions)
 {
@@ -81,7 +107,7 @@ static bool find_text(const struct dl_phdr_info *info, char *versions)
 
 		if (!may_hold_texts(info, phdr))
 			continue;
-		while ((at = memmem(at, (size_t)(end - at), text, sizeof(text) - 1))) {
+		while ((at = find_bytes(at, (size_t)(end - at), text, sizeof(text) - 1))) {
 			is_tokio = true;
 			read_version(versions, start, at++);
 		}
@@ -99,7 +125,7 @@ static bool has_recorder_text(const struct dl_phdr_info *info)
 		const char *start = (const char *)(info->dlpi_addr + phdr->p_vaddr);
 
 		if (may_hold_texts(info, phdr) &&
-		    memmem(start, phdr->p_filesz, text, sizeof(text) - 1))
+		    find_bytes(start, phdr->p_filesz, text, sizeof(text) - 1))
 			return true;
 	}
 	return false;
