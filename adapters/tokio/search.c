@@ -79,8 +79,8 @@ static bool may_hold_texts(const struct dl_phdr_info *info, const ElfW(Phdr) * p
 	return true;
 }
 
-/* Of a host that is built with AddressSanitizer: its memmem() ends the program where it reads between
- * two texts. */
+/* Of a host that is built with AddressSanitizer: its memmem() ends the program where it reads
+ * between two texts. */
 extern void __asan_init(void) __attribute__((weak));
 
 static KY_TOKIO_READS_RAW const char *find_bytes(const char *at, size_t bytes, const char *text,

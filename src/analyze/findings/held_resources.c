@@ -366,8 +366,8 @@ void ky_find_held_resources(struct ky_findings *findings)
 	ky_find_stuck_locks(findings, &stuck, longest_ns, waits.ns + stuck.ns);
 	if (!drop_sources(&waits, facts))
 		findings->failed = true;
-	for (uint8_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++)
-		find_waits(findings, &waits, what, waits.ns + stuck.ns);
+	for (uint32_t what = KY_SYNC_NONE + 1; what < KY_SYNC_WHATS; what++)
+		find_waits(findings, &waits, (uint8_t)what, waits.ns + stuck.ns);
 	ky_stuck_locks_release(&stuck);
 	ky_sync_waits_release(&waits);
 }
