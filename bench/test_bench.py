@@ -186,11 +186,19 @@ class Crates(unittest.TestCase):
     def test_echo_counts_stream_and_flight_apart(self):
         cost = {"plain": 5000, "plain again": 5010, "inside, stream": 5150,
                 "inside, flight": 5060, "dial9": 5300}
-        found = {name: [{"cpu_ns": ns + drift, "bytes": 7 if "stream" in name else 33}
+        found = {name: [{"cpu_ns": ns + drift, "bytes": 7 if "stream" in name else 33,
+                         "rate": 10**9 / ns, "p50_ns": ns, "p99_ns": 2 * ns, "p999_ns": 3 * ns}
                         for drift in (0, 300, 900)] for name, ns in cost.items()}
         entries = crates.echo_rows(found)
-        self.assertEqual([(entry["value"], entry["peer"]) for entry in entries],
+        costs = [entry for entry in entries if "CPU" in entry["name"] or "bytes" in entry["name"]]
+        self.assertEqual([(entry["value"], entry["peer"]) for entry in costs],
                          [(5300, None), (10, None), (150, 300), (60, 300), (7, 33)])
+        latencies = {entry["name"]: entry for entry in entries if entry not in costs}
+        self.assertEqual(len(latencies), 12)
+        late = latencies["echo: p99, inside, stream"]
+        self.assertEqual((late["value"], late["peer"], late["better"]), (10.3, 10.6, "lower"))
+        rate = latencies["echo: requests a second, untouched"]
+        self.assertEqual((rate["value"], rate["peer"], rate["better"]), (200000, None, "higher"))
 
     def test_a_server_with_the_crate_records_in_a_thread_of_its_own(self):
         inside = crates.echo_variant("inside, flight", {})

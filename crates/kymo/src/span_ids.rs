@@ -49,10 +49,7 @@ impl SpanIds {
 
     pub(crate) fn insert(&self, theirs: u64, ours: u64) {
         let take = |place: &&Place| {
-            place
-                .theirs
-                .compare_exchange(0, TAKEN, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
+            place.theirs.compare_exchange(0, TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
 
         if let Some(place) = self.bucket(theirs).iter().find(take) {
