@@ -36,7 +36,7 @@ class Awaits(Faults):
                          rf"its end woke task {run['waiter']} \(awaits::patient")
         self.assertRegex(one.kymo("task", run["waiter"], one.trace),
                          rf"awaits task {run['task']} .*closure<24")
-        self.assertIn("awaits::collector", one.kymo("view", "blocking", one.trace))
+        self.assertIn("awaits::collector", one.kymo("view", "blocking", "--limit", "0", one.trace))
 
     def test_closure__names_the_task_that_awaits_it(self):
         self.check("awaits")
