@@ -351,10 +351,13 @@ test("events: a chart as a rate grows by what its values grow", async () => {
   const withAny = Object.values(all.count).flatMap((n, at) => (n ? [at] : []));
   const [before, at] = withAny.slice(4);
   const seconds = ((at - before) * (now.to - now.from)) / now.pixels / 1e9;
-  const hit = await page.evaluate(([a, b]) => window.kymo.hit(a, b), [
-    now.canvas.x + now.canvas.labels + at + 0.5,
-    now.canvas.y + now.canvas.axis + row.top + 15,
-  ]);
+  // Its values come with the next answer of the engine.
+  const hit = await page
+    .waitForFunction(([a, b]) => window.kymo.hit(a, b), [
+      now.canvas.x + now.canvas.labels + at + 0.5,
+      now.canvas.y + now.canvas.axis + row.top + 15,
+    ])
+    .then((found) => found.jsonValue());
   const words = ((all.last[at] - all.last[before]) / seconds).toPrecision(4);
   assert.ok(hit.name.includes(`${words} ms a second`), `${hit.name}, not ${words}`);
   await page.getByRole("button", { name: "rate" }).first().click();
