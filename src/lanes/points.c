@@ -322,28 +322,14 @@ bool ky_points_facts_json(struct ky_buf *out, const struct ky_trace *trace, uint
 	return true;
 }
 
-/* The first point that is not before this time. */
-static uint32_t first_from(const struct ky_points *points, uint64_t ns)
-{
-	uint32_t low = 0, high = points->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (points->times_ns[middle] < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 void ky_points_within_json(struct ky_buf *out, const struct ky_trace *trace,
 			   const struct ky_points *points, uint64_t from_ns, uint64_t to_ns,
 			   uint32_t limit)
 {
-	uint32_t from = first_from(points, from_ns);
-	uint32_t to = to_ns < UINT64_MAX ? first_from(points, to_ns + 1) : points->count;
+	uint32_t from = ky_ascending_below(points->times_ns, points->count, from_ns);
+	uint32_t to = to_ns < UINT64_MAX ?
+			      ky_ascending_below(points->times_ns, points->count, to_ns + 1) :
+			      points->count;
 	uint32_t count = to > from ? to - from : 0;
 
 	ky_json_open(out, NULL, "{");
