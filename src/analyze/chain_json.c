@@ -15,9 +15,7 @@ static void put_name(struct ky_buf *out, const char *key, const struct ky_trace 
 
 static void put_cause(struct ky_buf *out, const struct ky_wake_cause *cause, uint32_t tid)
 {
-	ky_json_text(out, "cause", ky_wake_kind_key(cause->kind));
-	if (cause->line)
-		ky_json_text(out, "function", cause->line->name);
+	ky_wake_cause_json(out, cause, KY_NONE);
 	if (tid)
 		ky_json_number(out, "thread", tid);
 }

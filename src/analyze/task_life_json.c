@@ -31,7 +31,6 @@ static void put_wake(struct ky_buf *out, const struct ky_trace *trace,
 		     const struct ky_life_event *event, const struct ky_code_stacks *stacks)
 {
 	struct ky_wake_cause cause;
-	uint32_t descriptor;
 	const char *origin;
 	struct ky_wake wake;
 
@@ -44,12 +43,7 @@ static void put_wake(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_text(out, "origin", origin);
 	else
 		ky_json_null(out, "origin");
-	ky_json_text(out, "cause", ky_wake_kind_key(cause.kind));
-	if (cause.line)
-		ky_json_text(out, "function", cause.line->name);
-	descriptor = ky_wake_descriptor(trace, &wake, cause);
-	if (descriptor != KY_NONE)
-		ky_json_number(out, "descriptor", descriptor);
+	ky_wake_cause_json(out, &cause, ky_wake_descriptor(trace, &wake, cause));
 	ky_json_number_or_null(out, "tid", wake.tid != 0, wake.tid);
 	ky_json_flag(out, "is_in_own_poll", event->is_in_own_poll);
 	ky_json_flag(out, "is_redundant", event->is_redundant);

@@ -3,6 +3,7 @@
 
 #include <analyze/crate_name.h>
 #include <base/alloc.h>
+#include <base/json_write.h>
 #include <base/text.h>
 #include <errno.h>
 #include <read/sort.h>
@@ -222,6 +223,15 @@ uint32_t ky_wake_descriptor(const struct ky_trace *trace, const struct ky_wake *
 	    check.end_ns > wake->time_ns)
 		return KY_NONE;
 	return check.ready_descriptor;
+}
+
+void ky_wake_cause_json(struct ky_buf *out, const struct ky_wake_cause *cause, uint32_t descriptor)
+{
+	ky_json_text(out, "cause", ky_wake_kind_key(cause->kind));
+	if (cause->line)
+		ky_json_text(out, "function", cause->line->name);
+	if (descriptor != KY_NONE)
+		ky_json_number(out, "descriptor", descriptor);
 }
 
 static void note_descriptor(struct ky_wake_namer *namer, uint32_t task, uint32_t descriptor)

@@ -66,6 +66,10 @@ uint32_t ky_wake_descriptor(const struct ky_trace *trace, const struct ky_wake *
  * first call walks over all wakes, and holds 4 bytes a task. KY_NONE: not known, or no memory. */
 uint32_t ky_wake_inferred_descriptor(struct ky_wake_namer *namer, const struct ky_wake *wake);
 
+/* Members "cause", "function" and "descriptor" of an object; of the last two what is known.
+ * descriptor: KY_NONE. */
+void ky_wake_cause_json(struct ky_buf *out, const struct ky_wake_cause *cause, uint32_t descriptor);
+
 /* From where it was issued, which is known without names; NULL: not known. */
 const char *ky_wake_origin_text(const struct ky_wake *wake);
 

@@ -85,12 +85,10 @@ static void put_context(struct ky_buf *out, const struct ky_trace *trace,
 static void put_wake(struct ky_buf *out, const struct ky_trace *trace,
 		     const struct ky_code_stacks *code, const struct ky_wake *wake)
 {
-	struct ky_wake_cause cause = ky_wake_cause_of(code, wake);
-	uint32_t descriptor;
+	struct ky_wake_cause cause;
 
 	if (!wake->time_ns)
 		return;
-	descriptor = ky_wake_descriptor(trace, wake, cause);
 	ky_json_open(out, "woken_by", "{");
 	ky_json_number(out, "time_ns", wake->time_ns);
 	put_worker(out, "worker", trace, wake->worker);
@@ -100,12 +98,9 @@ static void put_wake(struct ky_buf *out, const struct ky_trace *trace,
 	}
 	if (wake->tid)
 		ky_json_number(out, "thread", wake->tid);
+	cause = ky_wake_cause_of(code, wake);
 	if (cause.kind != KY_WAKE_UNKNOWN)
-		ky_json_text(out, "cause", ky_wake_kind_key(cause.kind));
-	if (cause.line)
-		ky_json_text(out, "function", cause.line->name);
-	if (descriptor != KY_NONE)
-		ky_json_number(out, "descriptor", descriptor);
+		ky_wake_cause_json(out, &cause, ky_wake_descriptor(trace, wake, cause));
 	ky_json_close(out, "}");
 }
 
