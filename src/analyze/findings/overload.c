@@ -48,7 +48,7 @@ struct ready_line {
 	uint64_t ready_ns;        /* the account, without those that never wait */
 	uint64_t slow_ns, slow_count, worst_ns;
 	uint64_t outside_count; /* from KY_FIND_WORST_NS_MIN on, of kinds that are woken so */
-	uint64_t behind_ns, idle_ns;
+	uint64_t behind_ns;
 };
 
 static bool read_wakes(struct ready_line *line, const struct ky_facts *facts)
@@ -123,12 +123,13 @@ static bool is_behind(const struct ky_why_group *group)
  * wait; where all of these are of the others, as large a part as of those. */
 static void read_parts(struct ready_line *line, const struct ky_facts *facts)
 {
-	uint64_t ns[2] = {0}, behind_ns[2] = {0}, idle_ns[2] = {0};
+	uint64_t ns[2] = {0}, behind_ns[2] = {0};
 	uint32_t which;
 
 	for (uint32_t i = 0; i < facts->why->group_count; i++) {
 		const struct ky_why_group *group = &facts->why->groups[i];
 		const struct ky_kind_facts *kind = ky_facts_kind(facts, group->victim);
+		uint64_t short_ns = group->ns - group->long_ns, idle_ns;
 
 		if (!kind || kind->is_runtimes)
 			continue;
@@ -136,15 +137,11 @@ static void read_parts(struct ready_line *line, const struct ky_facts *facts)
 		ns[which] += group->ns;
 		if (!is_behind(group))
 			continue;
-		behind_ns[which] += group->ns - group->long_ns;
-		if (group->part != KY_PART_LIFO)
-			idle_ns[which] += ky_earlier(group->idle_ns - group->idle_long_ns,
-						     group->ns - group->long_ns);
+		idle_ns = group->part == KY_PART_LIFO ? 0 : group->idle_ns - group->idle_long_ns;
+		behind_ns[which] += short_ns - ky_earlier(idle_ns, short_ns);
 	}
 	which = !ns[0];
-	line->idle_ns = ky_ppm_of(line->slow_ns, ky_share_ppm(idle_ns[which], ns[which]));
-	line->behind_ns = ky_ppm_of(line->slow_ns,
-				    ky_share_ppm(behind_ns[which] - idle_ns[which], ns[which]));
+	line->behind_ns = ky_ppm_of(line->slow_ns, ky_share_ppm(behind_ns[which], ns[which]));
 }
 
 static bool find_line(struct ready_line *line, const struct ky_facts *facts)
