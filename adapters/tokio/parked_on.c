@@ -48,12 +48,14 @@ static void learn_poller(int poller)
 	while (stream && fgets(line, sizeof(line), stream)) {
 		const char *data = strstr(line, "data:");
 		long fd = strncmp(line, "tfd:", 4) == 0 ? strtol(line + 4, NULL, 10) : -1;
+		uint64_t key;
 
 		if (!data || fd < 0 || fd > INT_MAX)
 			continue;
-		ky_tokio_io_key_note(strtoull(data + 5, NULL, 16), (int)fd);
+		key = strtoull(data + 5, NULL, 16);
+		ky_tokio_io_key_note(key, (int)fd);
 		if (ky_tokio_is_eventfd((int)fd))
-			ky_tokio_driver_note(poller, (int)fd, strtoull(data + 5, NULL, 16));
+			ky_tokio_driver_note(poller, (int)fd, key);
 	}
 	if (stream)
 		fclose(stream);

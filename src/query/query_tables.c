@@ -19,14 +19,11 @@
 	{                                                                                          \
 		name, doc, KY_UNIT_##unit, KY_STORE_CALL, 0, 0, ky_value_##call, false             \
 	}
-#define CODE(name, call, doc)                                                                      \
-	{                                                                                          \
-		name, doc, KY_UNIT_TEXT, KY_STORE_CALL, 0, 0, ky_value_##call, true                \
-	}
 #define CODE_AS(name, unit, call, doc)                                                             \
 	{                                                                                          \
 		name, doc, KY_UNIT_##unit, KY_STORE_CALL, 0, 0, ky_value_##call, true              \
 	}
+#define CODE(name, call, doc) CODE_AS(name, TEXT, call, doc)
 #define SAMPLE(name, unit, store, field, arg, doc)                                                 \
 	ROW(name, unit, store, ky_stack_row, field, arg, doc)
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
