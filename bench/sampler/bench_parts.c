@@ -33,10 +33,11 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "piece.h"
+
 #define RATE_HZ 4000u
 #define PIECE_NS UINT64_C(6000000)
 #define PIECES 61u
-#define WORK_WORDS 2048u
 #define RING_PAGES 256u /* no ring fills within a piece */
 #define REGISTERS 0xff0fffu
 
@@ -76,21 +77,8 @@ struct result {
 };
 
 static struct result results[KINDS];
-static uint64_t work[WORK_WORDS];
-static volatile uint64_t sink;
 static uint32_t turns;
 static int waited_fd = -1; /* atomic; of the thread that is woken */
-
-static uint64_t piece(uint32_t count)
-{
-	uint64_t began_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID), sum = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t j = 0; j < WORK_WORDS; j++)
-			sum += work[j] ^= sum >> 3;
-	sink += sum;
-	return ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
-}
 
 static void fill(struct perf_event_attr *attr, enum kind kind)
 {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "../../test/lib/own_tables.h"
+#include "piece.h"
 
 #define KEPT __attribute__((noinline, used))
 #define FRAMES 20u
@@ -26,7 +27,6 @@
 #define RATE_HZ 1000u
 #define PAIRS 60u
 #define PIECE_NS UINT64_C(24000000) /* as many samples as half a ring holds */
-#define WORK_WORDS 2048u            /* of memory that the work goes through: 16 KiB */
 #define CELLS 4096u
 #define STACK_BYTES 32768u
 #define BARE_BYTES 64u
@@ -43,23 +43,10 @@ struct tally {
 
 static struct own_tables tables;
 static struct service service;
-static uint64_t work[WORK_WORDS];
 static uint32_t turns;
-static volatile uint64_t sink;
 static int in, out;
 
 /* ---- the child ---- */
-
-static uint64_t piece(uint32_t count)
-{
-	uint64_t began_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID), sum = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t j = 0; j < WORK_WORDS; j++)
-			sum += work[j] ^= sum >> 3;
-	sink += sum;
-	return ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
-}
 
 KEPT static void serve(void)
 {
