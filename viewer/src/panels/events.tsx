@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The program's own events: their types, and which of their numbers have a lane; one event.
-import { useEffect, useState } from "preact/hooks";
 import type { Store } from "../app/store";
 import { PointsKind, pointsLayer } from "../engine/protocol";
 import { chartKey } from "../layout/rows";
 import { count, moment } from "../model/time";
 import type { EventFacts, PointsLane, PointsWithin } from "../model/trace";
 import { ALL_TIME } from "../model/view";
+import { useAnswer } from "./answer";
 import { Facts } from "./details";
 
 const LISTED = 200; // events
+const REST_MS = 200; // while the view moves
+const NONE_WITHIN: PointsWithin = { count: 0, points: [] };
 const DIGITS = 6; // in the list; what is selected has all
 
 type Field = NonNullable<EventFacts["fields"]>[number];
@@ -151,31 +153,19 @@ function EventList({ store, lane, got }: { store: Store; lane: PointsLane; got: 
 function EventsWithin({ store, lane }: { store: Store; lane: PointsLane }) {
   const isAll = store.option("events-in") === "all";
   const { from, to } = isAll ? ALL_TIME : store.view;
-  const key = `${laneKey(lane)}:${from}:${to}`;
-  const [got, setGot] = useState<{ key: string; answer: PointsWithin } | null>(null);
-  useEffect(() => {
-    let isOld = false;
-    const question = { index: lane.index, from, to, limit: LISTED };
-    const timer = setTimeout(
-      () =>
-        void store
-          .ask({ op: "pointsWithin", kind: PointsKind[lane.kind], ...question })
-          .then((answer) => {
-            const none = { count: 0, points: [] };
-            if (!isOld) setGot({ key, answer: (answer as PointsWithin | null) ?? none });
-          }),
-      isAll ? 0 : 200,
-    );
-    return () => {
-      isOld = true;
-      clearTimeout(timer);
-    };
-  }, [key]);
-  const isNow = got?.key === key;
-  const answer = isNow ? got.answer : null;
+  const got = useAnswer<PointsWithin>(
+    store,
+    {
+      op: "pointsWithin",
+      kind: PointsKind[lane.kind],
+      ...{ index: lane.index, from, to, limit: LISTED },
+    },
+    { rest: isAll ? 0 : REST_MS, none: NONE_WITHIN },
+  );
+  const answer = got.isAsked ? null : got.answer;
   store.shown = { lanes: store.pointsLanes, within: answer };
   return (
-    <section class="within" aria-label="What is listed" data-asked={!isNow}>
+    <section class="within" aria-label="What is listed" data-asked={got.isAsked}>
       <div class="controls">
         <label>
           events in{" "}

@@ -9,6 +9,7 @@ import { shortName } from "../model/names";
 import { count, duration, moment, percent } from "../model/time";
 import type { SpanName, SpanRow, SpanSplit, SpanTree, SpansOfName, TailRow } from "../model/trace";
 import { ALL_TIME, type Range } from "../model/view";
+import { useAnswer } from "./answer";
 import { words as chainWords } from "./chain";
 
 const PIECES = 120;
@@ -329,29 +330,6 @@ function Waterfall({ store, tree }: { store: Store; tree: SpanTree }) {
       ))}
     </section>
   );
-}
-
-function useAnswer<T>(store: Store, question: Parameters<Store["ask"]>[0] | null): {
-  answer: T | null;
-  isAsked: boolean;
-} {
-  const key = JSON.stringify(question);
-  const [got, setGot] = useState<{ key: string; answer: T } | null>(null);
-  useEffect(() => {
-    let isOld = false;
-    const timer = setTimeout(() => {
-      if (question)
-        void store.ask(question).then((answer) => {
-          if (!isOld && answer) setGot({ key, answer: answer as T });
-        });
-    }, 60);
-    return () => {
-      isOld = true;
-      clearTimeout(timer);
-    };
-  }, [key, store.report]);
-  const isNow = got?.key === key;
-  return { answer: question ? (got?.answer ?? null) : null, isAsked: question !== null && !isNow };
 }
 
 function One({ store, name, range }: { store: Store; name: SpanName; range: Range }) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Who wakes whom, by spawn place: as a graph of the most frequent, and as a table of all.
-import { useEffect, useState } from "preact/hooks";
 import type { Store } from "../app/store";
 import { placeColour } from "../draw/palette";
 import { shortName } from "../model/names";
 import { count, duration } from "../model/time";
 import type { WakeEdge } from "../model/trace";
 import { ALL_TIME } from "../model/view";
+import { useAnswer } from "./answer";
 
 const DRAWN = 14;
+const REST_MS = 200; // while the view moves
 const ROW = 26;
 const WIDE = 560;
 const SIDE = 200;
@@ -128,25 +129,14 @@ function Table({ store, edges }: { store: Store; edges: WakeEdge[] }) {
 export function WakesPanel({ store }: { store: Store }) {
   const isView = store.option("wakes-in") === "view";
   const { from, to } = isView ? store.view : ALL_TIME;
-  const key = `${from}:${to}`;
-  const [got, setGot] = useState<{ key: string; edges: WakeEdge[] } | null>(null);
-  useEffect(() => {
-    let isOld = false;
-    const timer = setTimeout(
-      () =>
-        void store.ask({ op: "wakeGraph", from, to }).then((answer) => {
-          if (!isOld) setGot({ key, edges: (answer as WakeEdge[] | null) ?? [] });
-        }),
-      isView ? 200 : 0,
-    );
-    return () => {
-      isOld = true;
-      clearTimeout(timer);
-    };
-  }, [key]);
-  const edges = got?.edges ?? [];
+  const got = useAnswer<WakeEdge[]>(
+    store,
+    { op: "wakeGraph", from, to },
+    { rest: isView ? REST_MS : 0, none: [] },
+  );
+  const edges = got.answer ?? [];
   const all = edges.reduce((sum, edge) => sum + edge.wakes, 0);
-  const isNow = got?.key === key;
+  const isNow = !got.isAsked;
   store.shown = isNow && edges;
   return (
     <section class="wakes" aria-label="Wake-up graph" data-asked={!isNow}>
