@@ -104,6 +104,22 @@ class Findings(Cli):
             said = json.loads(self.run_kymo("report", "--json", path).out)
             self.assertEqual(violations(said, SCHEMA), [], path)
 
+    def test_a_call_is_no_wait_for_a_cpu_beyond_what_the_kernel_counted(self):
+        """The machine's tasks waited for most of the time; of the worker's thread the kernel
+        counted so much run delay in all. One call of 300 ms, timed by the clock alone."""
+        def severity(own_delay_ns):
+            trace = service(polls=1, long_ns=300 * MS)
+            for time, waited, delay in ((MS, 0, 0), (1001 * MS, 900 * MS, own_delay_ns)):
+                trace.event("PressureEvent", time, ("scope", "VARINT", 0),
+                            ("cpu_some_ns", "VARINT", waited))
+                trace.event("ThreadCpuEvent", time, ("tid", "U32", 11), ("worker_id", "VARINT", 0),
+                            ("cpu_time_ns", "VARINT", 100 * MS * (time > MS)),
+                            ("run_delay_ns", "VARINT", delay))
+            said = self.report(trace)["findings"]
+            return next(one["severity"] for one in said if one["id"] == "blocking_call")
+
+        self.assertEqual((severity(20 * MS), severity(500 * MS)), ("critical", "info"))
+
     def test_each_finding_has_its_section(self):
         table = (ROOT / "src/analyze/findings/findings.def").read_text()
         anchors = re.findall(r'KY_FINDING\(\w+, "(\w+)", \d+, "([a-z-]+)"\)', table)

@@ -134,7 +134,7 @@ static void add_ready(struct starvation *sums, const struct ky_facts *facts)
 /* Tasks of the machine, or of its cgroup, waited for a CPU in so much of the time between two
  * readings at most. The counters of threads have their start in them, which is late on any
  * machine: without pressure they say nothing. */
-bool ky_is_under_pressure(const struct ky_facts *facts)
+static bool is_under_pressure(const struct ky_facts *facts)
 {
 	struct ky_resource_use *use = NULL;
 	bool is_pressed = false;
@@ -150,6 +150,13 @@ bool ky_is_under_pressure(const struct ky_facts *facts)
 	}
 	ky_free(use);
 	return is_pressed;
+}
+
+bool ky_may_have_starved(const struct ky_facts *facts, uint64_t ns)
+{
+	struct starvation sums = {0};
+
+	return is_under_pressure(facts) && add_counts(&sums, facts) && sums.delay_ns >= ns;
 }
 
 /* Another thread of the process took half a CPU or more: it is the neighbour. */
@@ -225,7 +232,7 @@ void ky_find_starvation(struct ky_findings *findings)
 	/* The kernel's counters have sums, no single waits: where they are high, the rest of
 	 * them is how late workers came out of their parks, before any task was woken. */
 	if (counted >= KY_FIND_HALF_PPM && sums.delay_ns >= KY_FIND_STARVED_NS &&
-	    ky_is_under_pressure(facts)) {
+	    is_under_pressure(facts)) {
 		seen_ns = sums.polls_ns + sums.ready_ns;
 		sums.parks_ns = sums.delay_ns > seen_ns ? sums.delay_ns - seen_ns : 0;
 		split_parks(&sums, facts);

@@ -44,8 +44,9 @@ struct ky_stuck_locks;
 void ky_find_stuck_locks(struct ky_findings *findings, const struct ky_stuck_locks *stuck,
 			 const uint64_t *longest_ns, uint64_t waiting_ns);
 
-/* Waited tasks of the machine, or of the cgroup, for a CPU for half of the time? */
-bool ky_is_under_pressure(const struct ky_facts *facts);
+/* Can a worker have waited for a CPU that long? Tasks of the machine, or of the cgroup, waited for
+ * half of the time, and the kernel counted as much of the workers' threads. */
+bool ky_may_have_starved(const struct ky_facts *facts, uint64_t ns);
 
 struct ky_poll_case;
 /* Were most of these blocked polls blocked by a lock? */

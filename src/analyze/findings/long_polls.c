@@ -154,12 +154,13 @@ static bool is_guess(const struct ky_poll_case *one)
 	return one->is_guessed && !one->is_unknown && !one->row_count;
 }
 
-/* Calls are timed by the clock alone: where the kernel's counters of no such poll are there, and
- * threads wait for a CPU, what came a few times may have been ready to run. */
+/* Calls are timed by the clock alone: where the kernel's counters of no such poll are there, what
+ * came a few times may have been ready to run, for as long as the workers waited for a CPU. */
 static bool may_be_ready(const struct ky_poll_case *one)
 {
 	return one->is_blocked && !one->kind->cost_count &&
-	       one->kind->heavy_count < KY_FIND_STUCK_WAITS && ky_is_under_pressure(one->facts);
+	       one->kind->heavy_count < KY_FIND_STUCK_WAITS &&
+	       ky_may_have_starved(one->facts, one->worst_ns);
 }
 
 static void add(struct ky_findings *findings, const struct ky_poll_case *one,
